@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from torchstone.cli.main import run
-from torchstone.kernels.gate import all_gates
 
 ROOT = Path(__file__).parent.parent.parent
 RIGHT = """import torch
@@ -100,36 +98,6 @@ def test_mistakes(
     assert run(["kernel", *given]) == 2
     assert said in capsys.readouterr().err
     assert not Path("torchstone-runs").exists()
-
-
-@pytest.mark.parametrize("page", ["docs/kernel.md", "docs/zh/kernel.md"])
-def test_the_page_names_every_gate_in_order(page: str) -> None:
-    named = re.findall(r"^\| `(\w+)` \|", (ROOT / page).read_text("utf-8"), re.M)
-    assert named == [gate.name for gate in all_gates()]
-
-
-@pytest.mark.parametrize("page", ["docs/kernel.md", "docs/zh/kernel.md"])
-def test_the_examples_of_the_page_are_accepted(page: str, tmp_path: Path) -> None:
-    """One language is enough to run: the other page must show the same examples."""
-    examples = re.findall(r"```python\n(import [\s\S]+?)```", (ROOT / page).read_text("utf-8"))
-    kinds = [
-        next(
-            k
-            for k in ("triton", "numba", "torchstone_kernel", "numpy")
-            if f"{k} " in text + " " or k in text
-        )
-        for text in examples
-    ]
-    assert kinds == ["triton", "numba", "torchstone_kernel", "numpy"]
-    if page != "docs/kernel.md":
-        return
-    for kind, text in zip(kinds, examples, strict=True):
-        path = tmp_path / f"{kind}.py"
-        path.write_text(text)
-        impl = "c" if kind == "torchstone_kernel" else kind
-        assert (
-            run(["kernel", "verify", "relu", str(path), "--impl", impl, "--seeds", "2", "-q"]) == 0
-        )
 
 
 def test_a_language_that_cannot_run_here_is_answered_in_a_sentence(

@@ -376,3 +376,20 @@ def test_a_check_and_a_change_without_a_review(root: Path, tmp_path: Path) -> No
             assert refusal(await client.call_tool("observe_run", {**run, "script": "../x.py"}))
 
     asyncio.run(go())
+
+
+def test_what_a_kernel_says_when_it_raises_stays_in_its_cell(root: Path, tmp_path: Path) -> None:
+    source = (
+        "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+        "        raise ValueError('text of a file')\n"
+    )
+
+    async def go() -> None:
+        async with Client(build_server(root, tmp_path / "runs")) as client:
+            given = {"problem": "relu", "candidate": source, "impl": "torch"}
+            found = answer(await client.call_tool("verify_kernel", given))
+            assert not found["accepted"]
+            assert "ValueError" in found["text"]
+            assert "text of a file" not in found["text"]
+
+    asyncio.run(go())

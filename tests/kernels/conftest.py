@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from torchstone.kernels.gates import timing as timing_gate
 from torchstone.kernels.sessions import larger
+from torchstone.kernels.sessions import stopwatch as timing
 from torchstone.kernels.sessions.workshop import Workshop
 
 
@@ -14,6 +16,13 @@ from torchstone.kernels.sessions.workshop import Workshop
 def workshop() -> Iterator[Workshop]:
     with Workshop(("numpy", "torch", "triton", "numba")) as ready:
         yield ready
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a verdict measures is not asked here: few turns, each as short as a clock can tell."""
+    monkeypatch.setattr(timing_gate, "ROUNDS", timing._FEWEST_TURNS)
+    monkeypatch.setattr(timing, "_LEAST_SECONDS", 0.002)
 
 
 @pytest.fixture

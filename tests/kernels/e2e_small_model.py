@@ -88,7 +88,7 @@ def test_the_whole_loop(address: str, tmp_path: Path) -> None:
     outcome, report = generate(settings, client, tmp_path / "live", verify)
     assert outcome.ending in ("accepted", "steps"), outcome.detail
     run = load(tmp_path / "live" / "relu")
-    assert not run.missing()
+    assert not run.missing(run.records)
     asked = [item for item in run.records if item.role in ("agent", "conductor")]
     assert all(item.call.output_tokens for item in asked)
     assert outcome.verdict is not None

@@ -6,9 +6,10 @@ import json
 
 from torchstone.core.text import Text
 from torchstone.kernels.candidate import Candidate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.generation.loop import Settings
 from torchstone.kernels.problem import Problem, load_problem
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import Verdict
 
 WRONG = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clone()\n"
 RIGHT = WRONG.replace("x.clone()", "x.clamp(min=0)")

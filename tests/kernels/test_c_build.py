@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from torchstone.kernels import Candidate, verify
-from torchstone.kernels.c import build
-from torchstone.kernels.c.build import build_runner
+from torchstone.kernels.c import linking as build
+from torchstone.kernels.c.linking import build_runner
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.sessions.workshop import Workshop

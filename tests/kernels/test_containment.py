@@ -15,11 +15,12 @@ import pytest
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
 from torchstone.kernels import Candidate, load_problem, verify
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.calls import Main
 from torchstone.kernels.sessions.confinement import require_confinement
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Workshop
-from torchstone.kernels.verdicts.verdict import LONGEST_FIELD, GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import LONGEST_FIELD, Verdict
 from torchstone.sandbox import cell
 
 FORM = """import ctypes, gc, os, signal, socket, subprocess, sys, threading, time

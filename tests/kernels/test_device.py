@@ -15,7 +15,7 @@ from torchstone.kernels.candidate import Implementation
 from torchstone.kernels.device import compiling as device_compile
 from torchstone.kernels.device.assembling import Assembler, DeviceSession, assembler
 from torchstone.kernels.device.compiling import Compiled, Target, compiled
-from torchstone.kernels.device.running import OnDevice, found_device, run_on
+from torchstone.kernels.device.on_gpu import OnDevice, found_device, run_on
 from torchstone.kernels.gates import device as gate
 from torchstone.kernels.problem import problem_from_source
 from torchstone.kernels.sessions.first_session import _Course

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from torchstone.kernels.harness.inputs.families import Group, groups_of
 from torchstone.kernels.harness.inputs.growing import (
     APART,
     elements_after,
@@ -16,6 +15,7 @@ from torchstone.kernels.harness.inputs.growing import (
     larger_sizes,
     prime_above,
 )
+from torchstone.kernels.harness.inputs.value_families import Group, groups_of
 from torchstone.kernels.sessions.larger import MOST_WORK, Larger, powers_of
 
 

@@ -7,7 +7,8 @@ import json
 from torchstone.core.text import Text, shortened
 from torchstone.kernels import load_problem
 from torchstone.kernels.candidate import Candidate
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.verdicts.verdict import Verdict
 from torchstone.kernels.verifier import verify
 
 EN = "nan seed {n} (24×37): got 0 at [3, {n}8], expected nan (37 of 888 elements are wrong)"

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.inputs import lines, whole
-from torchstone.kernels.harness.inputs.families import Group, power_below, tensor_of
 from torchstone.kernels.harness.inputs.growing import ramped
+from torchstone.kernels.harness.inputs.value_families import Group, power_below, tensor_of
 
 ROWS = torch.randn(24, 31, generator=torch.Generator().manual_seed(0))
 

@@ -24,11 +24,12 @@ from tests.kernels.script import (
 from tests.trace.server import Server, says, send
 from torchstone.core.text import Text
 from torchstone.kernels.candidate import IMPLEMENTATIONS, Candidate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.generation.agents import fenced, form_of, messages
 from torchstone.kernels.generation.loop import Loop, Outcome, Settings
 from torchstone.kernels.policy.check import breaches
 from torchstone.kernels.problem import Problem
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import Verdict
 from torchstone.trace import Trace
 from torchstone.trace.ask import Budget
 from torchstone.trace.http_client import HttpClient

@@ -15,8 +15,9 @@ from torch.nn import functional
 from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.harness.calling import bursts
 from torchstone.kernels.harness.calling.keeping import MOST_ANSWERS, Kept, meet, span_of
-from torchstone.kernels.harness.calling.zones import Zones
-from torchstone.kernels.harness.inputs import families, growing, lines, scales, slender, whole
+from torchstone.kernels.harness.calling.red_zones import Zones
+from torchstone.kernels.harness.inputs import growing, lines, scales, slender, whole
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.judging.referee import Referee
 from torchstone.kernels.harness.values import decode, encode
 from torchstone.kernels.problem import load_problem

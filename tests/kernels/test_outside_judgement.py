@@ -12,13 +12,14 @@ import pytest
 from torchstone.core.pictures import Strip
 from torchstone.kernels import load_problem
 from torchstone.kernels.candidate import Candidate, Implementation
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.gates import origin, timing
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.sessions.calls import Main
 from torchstone.kernels.sessions.question import Question, prepare_question
 from torchstone.kernels.sessions.repeating import origin_in
 from torchstone.kernels.sessions.run import Run
-from torchstone.kernels.sessions.timing import (
+from torchstone.kernels.sessions.stopwatch import (
     Stopwatch,
     Turn,
     UntimedError,
@@ -26,7 +27,7 @@ from torchstone.kernels.sessions.timing import (
     time_in_turns,
 )
 from torchstone.kernels.sessions.workshop import Workshop
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import Verdict
 
 SLOW_WITH_ANOTHER_CLOCK = """import time
 

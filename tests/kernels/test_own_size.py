@@ -10,6 +10,7 @@ import torch
 
 from torchstone.core.errors import UsageError
 from torchstone.kernels import Candidate, verify
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.harness.judging.block_sums import keep_output
 from torchstone.kernels.harness.judging.slices import find_slicing, sampled_rows
 from torchstone.kernels.harness.reference.running import Reference
@@ -17,7 +18,7 @@ from torchstone.kernels.problem import problem_from_source
 from torchstone.kernels.sessions.effort import Effort
 from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.workshop import Workshop
-from torchstone.kernels.verdicts.verdict import GateResult, Outcome
+from torchstone.kernels.verdicts.verdict import Outcome
 from torchstone.kernels.verifier import outcome_of
 
 PROBLEM = """import torch
@@ -119,3 +120,48 @@ def test_work_and_sleep_count_and_waiting_does_not() -> None:
     assert not mine.is_up()
     assert Effort((os.getpid(),), -1.0).is_up()
     assert Path(f"/proc/{os.getpid()}/stat").exists()
+
+
+WEIGHTED = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(7))
+
+    def forward(self, x):
+        return {expression}
+
+
+def get_inputs():
+    return [torch.randn(9, 7)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "gate", "status"),
+    [
+        ("(x * self.weight).amax()", "stale", "passed"),
+        ("torch.relu(-self.weight) * x", "weights", "undecided"),
+        ("self.weight * x", "weights", "passed"),
+    ],
+    ids=["a maximum moves with another draw", "no weight is ever seen", "weights are seen"],
+)
+@pytest.mark.usefixtures("few_sizes")
+def test_gates_look_where_the_reference_moves(
+    expression: str, gate: str, status: str, workshop: Workshop
+) -> None:
+    source = WEIGHTED.format(expression=expression)
+    candidate = source.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+    found = verify(
+        problem_from_source(source, "weighted"),
+        Candidate(candidate, "torch"),
+        seeds=3,
+        workshop=workshop,
+    )
+    assert {item.gate: item.status for item in found.results}[gate] == status

@@ -9,7 +9,12 @@ import torch
 
 from torchstone.kernels.harness.inputs.cases import Case
 from torchstone.kernels.harness.judging.referee import Referee
-from torchstone.kernels.harness.reference.perturbations import PERTURBATIONS, Perturbations
+from torchstone.kernels.harness.reference.perturbations import (
+    PERTURBATIONS,
+    REPEATED,
+    Perturbations,
+    shifted,
+)
 from torchstone.kernels.harness.values import encode
 from torchstone.kernels.problem import load_problem
 
@@ -86,3 +91,14 @@ def test_what_is_known_so_far_only_grows() -> None:
         assert runs.done == PERTURBATIONS
         assert torch.equal(answer.unit, before)
         assert answer.own_error == own
+
+
+def test_noise_of_large_arrays_is_repeated_and_never_in_step_with_a_row() -> None:
+    ones = torch.ones(2, REPEATED)
+    found = shifted(ones, 1e-3, torch.Generator().manual_seed(0), False)
+    off = (found - 1).abs()
+    assert found.shape == ones.shape
+    assert 0.9e-3 < float(off.max()) <= 1e-3
+    assert torch.equal(found[0], found[1])  # rows of just this length are
+    rows = shifted(torch.ones(300, 8192), 1e-3, torch.Generator().manual_seed(0), False)
+    assert len({row.numpy().tobytes() for row in rows}) == 300

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.kernels.c.build import build_runner, compiler
+from torchstone.kernels.c.linking import build_runner, compiler
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.sessions.arena import new_file
 from torchstone.kernels.sessions.workshop import Workshop

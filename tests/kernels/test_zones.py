@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from torchstone.kernels.harness.calling.candidate import _interpreting
-from torchstone.kernels.harness.calling.zones import Zones
+from torchstone.kernels.harness.calling.candidate_server import _interpreting
+from torchstone.kernels.harness.calling.red_zones import Zones
 
 
 def test_arrays_of_the_interpreter_have_no_margins() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from torchstone.trace.published_rules import _by_keyword, entropy_of
 from torchstone.trace.redact import _PIECE, _RULES, MARK, _Search, redactor
 
 TOKEN = "abcdefghijklmnop1234"
@@ -89,3 +90,47 @@ def test_a_secret_longer_than_a_piece_is_taken_out_whole() -> None:
     )
     assert redactor({})(f"a\n{key}\nb") == f"a\n{MARK}\nb"
     assert redactor({})("sk-" + "k-hf_gh" * _PIECE) == MARK
+
+
+PUBLISHED = {
+    "adobe": 'adobe_client = "0123456789abcdef0123456789abcdef"',
+    "airtable": "airtable_key = abcdefghijklmnop1",
+    "algolia": "algolia: 0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+    "asana": 'asana_secret="0a1b2c3d4e5f60718293a4b5c6d7e8f9"',
+    "datadog": "DATADOG_APP = 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+    "dropbox": 'dropbox = "abc123def456ghi"',
+    "fastly": "fastly: aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW",
+    "intercom": "intercom=" + "aB3dE5fG7h" * 6,
+    "mailgun": "mailgun = key-0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+    "sidekiq": "BUNDLE_ENTERPRISE__CONTRIBSYS__COM=cafeb4be:deadb33f",
+    "1password": "A3-AB12CD-EF34GH-IJ56K-LM78N-OP90Q-RS12T",
+    "artifactory": "AKCp" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vWxYzACEFHJLNPRTVXZbdfhjmoqsuwy13579246"[:69],
+    "doppler": "dp.pt." + "aB3dE5fG7h" * 4 + "abc",
+    "linear": "lin_api_" + "aB3dE5fG7h" * 4,
+    "prefect": "pnu_" + "abc123def4" * 3 + "567890",
+}
+"""One of a kind, made up, in the words that its service uses."""
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_kinds_of_secrets_that_are_published_are_taken_out(name: str) -> None:
+    secret = PUBLISHED[name]
+    found = redactor({})(f"before\n{secret}\nafter")
+    assert MARK in found
+    assert found.startswith("before\n")
+    assert found.endswith("\nafter")
+    assert redactor({})(found) == found
+
+
+def test_every_published_pattern_is_one_and_begins_with_its_keyword() -> None:
+    rules = {rule for rules in _by_keyword().values() for rule in rules}
+    assert len({rule.id for rule in rules}) > 200
+    for rule in rules:
+        assert not list(rule.find("nothing to find here 0123456789", 0, 100))
+    assert entropy_of("aaaa") == 0
+    assert entropy_of("abcd") == 2
+
+
+def test_code_and_numbers_stay_as_they_are() -> None:
+    text = "adobe_client_version_2024 = build_number_123456\nsha256:" + "0123456789abcdef" * 4
+    assert redactor({})(text) == text

@@ -16,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
-from torchstone.trace import ActionType, Call, Trace
+from torchstone.trace import ActionType, Call, Trace, view
 from torchstone.trace.answer import UNREAD, read_answer
 from torchstone.trace.journal import NAME, Journal, decode, encode, read_journal
 from torchstone.trace.names import safe_name
+from torchstone.trace.record import Kept, Record, plain_record
 from torchstone.trace.redact import MARK, redactor
 from torchstone.trace.run import load
 
@@ -89,7 +91,8 @@ def test_an_unreadable_answer_is_kept_and_marked(tmp_path: Path) -> None:
     record = trace.insert_designer_or_coder_record(long, "p", "", ActionType.FIX_CODER)
     assert (folder / record.texts["answer"].file).read_text() == long
     assert load(folder).text(record, "answer") == long
-    assert not load(folder).missing()
+    run = load(folder)
+    assert not run.missing(run.records)
 
 
 @pytest.mark.parametrize(
@@ -432,7 +435,8 @@ def test_what_a_crash_left_behind_is_taken_over(tmp_path: Path) -> None:
     (tmp_path / "op" / "I1_S01_op_DO_CODER_result.txt").write_text("half a file, much longer" * 9)
     record = trace.insert_designer_or_coder_record(GOOD, "p", "", ActionType.DO_CODER)
     assert record.step == 1
-    assert load(tmp_path / "op").missing() == ()
+    run = load(tmp_path / "op")
+    assert run.missing(run.records) == ()
 
 
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
@@ -476,3 +480,37 @@ def test_values_that_are_no_text_are_kept_as_json(tmp_path: Path) -> None:
         InputError, match=r"profile: got dict, expected a text, or values that JSON"
     ):
         trace.insert_verifier_record("True", "", {"x": object()})
+
+
+def test_of_a_long_run_the_last_steps_are_shown_and_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MOST_SHOWN", 3)
+    trace = Trace("op", "1", tmp_path, fsync=False)
+    for number in range(5):
+        trace.insert_designer_or_coder_record(
+            '{"code": "x"}', f"p{number}", "", ActionType.DO_CODER
+        )
+    (tmp_path / "op" / trace.trace_list[0].texts["prompt"].file).unlink()
+    report = view.report_of(load(tmp_path / "op"))
+    assert next(item for item in report.measures if item.name == "steps").value == 5
+    assert [item.name for item in report.measures if item.name.startswith("step_")] == [
+        f"step_1_{number}_DO_CODER" for number in (3, 4, 5)
+    ]
+    assert len(report.gaps) == 1
+    assert "2 earlier records are counted" in report.to("text")
+
+
+def test_records_are_read_quickly_and_carefully_alike() -> None:
+    record = Record("1", "t", "op", 2, "VERIFY", "verifier", 3.5, verdict="True",
+                    texts={"result": Kept("f", "0" * 64, 4)}, call=Call(seconds=2.0), versions={"a": "b"})  # fmt: skip
+    data = to_data(record)
+    assert isinstance(data, dict)
+    assert plain_record(data) == record == from_data(Record, data)
+    for wrong in (
+        {"step": "2"},
+        {"texts": {"result": {"file": 3}}},
+        {"call": {"seconds": "x"}},
+        {"more": 1},
+    ):
+        assert plain_record({**data, **wrong}) is None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchstone.kernels.candidate import Candidate
+    from torchstone.kernels.gate_result import GateResult
     from torchstone.kernels.problem import Problem, load_problem, shipped_problems
-    from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+    from torchstone.kernels.verdicts.verdict import Verdict
     from torchstone.kernels.verifier import verify
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 
 _HOMES = {
     "Candidate": "candidate",
-    "GateResult": "verdicts.verdict",
+    "GateResult": "gate_result",
     "Problem": "problem",
     "Verdict": "verdicts.verdict",
     "load_problem": "problem",

@@ -5,17 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from torchstone.core.registry import modules_in
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.candidate import IMPLEMENTATIONS, Implementation
+from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.sessions.run import Run
 
-if TYPE_CHECKING:
-    from torchstone.kernels.sessions.run import Run
-    from torchstone.kernels.verdicts.verdict import GateResult
-
-Check = Callable[["Run"], "GateResult"]
+Check = Callable[[Run], GateResult]
 
 
 @dataclass(frozen=True, eq=False)

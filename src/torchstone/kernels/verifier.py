@@ -15,20 +15,16 @@ from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.candidate import Candidate, known_implementation, load_candidate
 from torchstone.kernels.gate import Gate, all_gates
+from torchstone.kernels.gate_result import OWN_SIZE, GateResult
 from torchstone.kernels.problem import Problem, load_problem
 from torchstone.kernels.sessions.calls import WRONG, Call
 from torchstone.kernels.sessions.confinement import walls_of
 from torchstone.kernels.sessions.memory import memory_budget
-from torchstone.kernels.sessions.run import Progress, Run
+from torchstone.kernels.sessions.processes import Progress
+from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Workshop, WorkshopError, workshop_for
 from torchstone.kernels.verdicts.said import COMPARED, named, place, told_apart
-from torchstone.kernels.verdicts.verdict import (
-    OWN_SIZE,
-    GateResult,
-    Outcome,
-    Verdict,
-    WrongElement,
-)
+from torchstone.kernels.verdicts.verdict import Outcome, Verdict, WrongElement
 
 TIMEOUT_SECONDS = 60.0
 SEEDS = 5
@@ -139,9 +135,9 @@ def _skipped(gate: Gate, because: str) -> GateResult:
 
 
 def _measures(run: Run) -> tuple[Measure, ...]:
-    if "main" not in vars(run):
+    if run.shown is None:
         return ()
-    calls = run.main.calls
+    calls = run.shown.calls
     return (
         Measure("cases", float(len(calls)), "", Text("counted", "统计得出"),
                 Text("cases run", "运行的用例"), evidence=(_table(calls),), tool="kernel"),
@@ -150,7 +146,7 @@ def _measures(run: Run) -> tuple[Measure, ...]:
 
 def _first_wrong(run: Run) -> WrongElement | None:
     """The first element of the first case that is not what the reference gives."""
-    for call in run.main.calls if "main" in vars(run) else ():
+    for call in run.shown.calls if run.shown else ():
         for kind in WRONG:
             for fact in call.wrong(kind):
                 got, want = told_apart(float(fact["got"]), float(fact["want"]))

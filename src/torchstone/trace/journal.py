@@ -7,6 +7,7 @@ writer and dropped by readers; a damaged line in the middle is told.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from typing import Any, Protocol
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
-from torchstone.trace.record import VERSION, Record
+from torchstone.trace.record import VERSION, Record, plain_record
 
 try:
     import fcntl
@@ -216,7 +217,7 @@ def decode(line: bytes) -> Record | None:
     if not mark or tail != b'%08x"}' % zlib.crc32(head):
         return None
     try:
-        data: Any = json.loads(head + b"}")
+        data: Any = json.loads(str(head, "utf-8") + "}")
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict):
@@ -228,7 +229,7 @@ def decode(line: bytes) -> Record | None:
             Text(f"version {VERSION}", f"版本 {VERSION}"),
             Text("read it with the torchstone that wrote it", "请用写入它的 torchstone 版本读取"),
         )
-    record = from_data(Record, data, NAME)
+    record = plain_record(data) or from_data(Record, data, NAME)
     return record if _has_times(record) else None
 
 
@@ -238,12 +239,24 @@ def _has_times(record: Record) -> bool:
     return abs(record.time) < _LATEST and abs(seconds) < _LATEST  # false for NaN, too
 
 
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Hundreds of thousands of records make no cycles; looking for some takes longer than reading them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def read_journal(path: Path) -> Read:
     """All that a journal holds; never raises for damage, which is told instead."""
     records: list[Record] = []
     damaged: list[int] = []
     torn = 0
-    with open(path, "rb") as file:
+    with open(path, "rb") as file, _without_collecting():
         for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), b""), 1):
             if not line.endswith(b"\n"):
                 torn = len(line)

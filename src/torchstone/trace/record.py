@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,3 +59,47 @@ class Record:
     call: Call = NO_CALL
     versions: Mapping[str, str] = field(default_factory=dict)
     version: int = VERSION
+
+
+_TYPES: dict[str, dict[str, type]] = {
+    "record": {
+        "id": str, "task": str, "op": str, "step": int, "action": str, "role": str, "time": float, "parent": str,
+        "parsed": bool, "verdict": str, "texts": dict, "call": dict, "versions": dict, "version": int,
+    },
+    "call": {"model": str, "input_tokens": int, "output_tokens": int, "seconds": float, "finish_reason": str},
+    "text": {"file": str, "sha256": str, "size_bytes": int, "text": str},
+}  # fmt: skip
+_NEEDED = {
+    "record": frozenset({"id", "task", "op", "step", "action", "role", "time"}),
+    "call": frozenset(),
+    "text": frozenset({"file", "sha256", "size_bytes"}),
+}
+
+
+@functools.lru_cache(1024)
+def _fit(what: str, names: tuple[str, ...], types: tuple[type, ...]) -> bool:
+    """Whether fields of these names and types make one: records of a run are alike, so that few are asked for."""
+    known = _TYPES[what]
+    right = all(known.get(name) is kind for name, kind in zip(names, types, strict=True))
+    return right and _NEEDED[what] <= set(names)
+
+
+def _is_plain(what: str, item: Any) -> bool:
+    return type(item) is dict and _fit(what, tuple(item), tuple(map(type, item.values())))
+
+
+def plain_record(data: dict[str, Any]) -> Record | None:
+    """A record whose fields are all of their own types, read in a fraction of the time that a reader of any class
+    takes; None where something is not as it is written here, so that the careful reader says what."""
+    if not _is_plain("record", data):
+        return None
+    texts, call = data.get("texts", {}), data.get("call", {})
+    for item in texts.values():
+        if not _is_plain("text", item):
+            return None
+    if not _is_plain("call", call) or not set(map(type, data.get("versions", {}).values())) <= {
+        str
+    }:
+        return None
+    kept = {name: Kept(**item) for name, item in texts.items()}
+    return Record(**{**data, "texts": kept, "call": Call(**call) if call else NO_CALL})

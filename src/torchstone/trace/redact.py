@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from torchstone.trace.published_rules import published_secrets
+
 MARK = "[redacted]"
 _SHORTEST = 8
 _NAMED = re.compile(r"(?i)(key|token|secret|passw|credential)")
@@ -150,7 +152,8 @@ _RULES = (
         + r"[\"'])(?=[^\s\"']*\d)[^\s\"']{8,500}+"), any_case=True),
     *_PREFIXED,
 )  # fmt: skip
-_LONGEST = max(len(letters) for rule in _RULES for letters in rule.letters)
+_LETTERS_OF_RULES = tuple((letters, rule) for rule in _RULES for letters in rule.letters)
+_LONGEST = max(len(letters) for letters, _ in _LETTERS_OF_RULES)
 _PIECE = 1 << 18
 """Characters that are searched for all letters before the next: they stay in the processor's cache."""
 
@@ -163,6 +166,8 @@ def redactor(environment: Mapping[str, str] | None = None) -> Callable[[str], st
     known = sorted((value for value in named if len(value) >= _SHORTEST), key=len, reverse=True)
 
     def redact(text: str) -> str:
+        if len(text) < _SHORTEST:
+            return text
         for value in known:
             if value in text:
                 text = text.replace(value, MARK)
@@ -201,15 +206,18 @@ class _Search:
 
 def _secrets(text: str) -> list[tuple[int, int]]:
     """From where to where each secret stands, in order."""
-    searches = [_Search(rule, letters) for rule in _RULES for letters in rule.letters]
+    searches: dict[int, _Search] = {}
     found: list[tuple[int, int]] = []
     for start in range(0, len(text), _PIECE):
         # One byte for a character, whichever it is, so that places are those of the text.
         piece = text[start : start + _PIECE + _LONGEST - 1].encode("ascii", "replace")
         lower = piece.lower()
-        for search in searches:
-            found += search.secrets(text, lower if search.rule.any_case else piece, start)
-    return sorted(found)
+        for number, (letters, rule) in enumerate(_LETTERS_OF_RULES):
+            looked_at = lower if rule.any_case else piece
+            if letters in looked_at:
+                search = searches.setdefault(number, _Search(rule, letters))
+                found += search.secrets(text, looked_at, start)
+    return sorted([*found, *published_secrets(text)])
 
 
 def _without(text: str, secrets: list[tuple[int, int]]) -> str:

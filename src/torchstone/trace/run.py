@@ -48,11 +48,11 @@ class Run:
             return None
         return data if hashlib.sha256(data).hexdigest() == kept.sha256 else None
 
-    def missing(self) -> tuple[str, ...]:
-        """Files that records name and that are gone or changed."""
+    def missing(self, records: Sequence[Record]) -> tuple[str, ...]:
+        """Files that these records name and that are gone or changed."""
         return tuple(
             kept.file
-            for record in self.records
+            for record in records
             for kept in record.texts.values()
             if self._data(kept) is None
         )

@@ -31,6 +31,8 @@ from torchstone.trace.record import Record
 from torchstone.trace.run import Run
 
 RECORDED = Text("from the record", "来自记录")
+MOST_SHOWN = 1000
+"""Records that are shown one by one, the last ones: nobody reads more, and all of them are counted."""
 _SHOWN = ("settings", "prompt", "reasoning", "result", "error_log", "profile")
 
 
@@ -48,23 +50,24 @@ def report_of(run: Run, step: int | None = None) -> Report:
         ("seconds", seconds, "s", "time of the model", "模型用时"),
     )
     before: dict[str, str] = {}
+    shown = records[-MOST_SHOWN:]
     measures = [
-        _measure("steps", float(_steps(records)), "", "steps", "步数", (_table(records),)),
+        _measure("steps", float(_steps(records)), "", "steps", "步数", (_table(shown),)),
         *(
             _measure(name, float(value), unit, en, zh,
-                     _curve(records) if name == "output_tokens" else ())
+                     _curve(shown) if name == "output_tokens" else ())
             for name, value, unit, en, zh in recorded
             if value is not None
         ),
-        *(_texts(run, item, before) for item in records),
+        *(_texts(run, item, before) for item in shown),
     ]  # fmt: skip
     return Report(
         tool="trace",
         subject=str(run.folder),
         measures=tuple(measures),
-        gaps=tuple(_gaps(run)),
+        gaps=tuple(_gaps(run, shown, len(records) - len(shown))),
         environment={"torchstone": __version__},
-        answer=_answer(run, records, step),
+        answer=_answer(run, records, shown, step),
     )
 
 
@@ -102,7 +105,7 @@ _ENDED = {
 """By the verdict of the last record: how a run ended, in words."""
 
 
-def _answer(run: Run, records: list[Record], step: int | None) -> Answer:
+def _answer(run: Run, records: list[Record], shown: list[Record], step: int | None) -> Answer:
     """How the run ended, and a time line of its steps, or of the one that was asked for."""
     exits = [item for item in run.records if item.role == "exit"]
     accepted = any(item.verdict.startswith("True") for item in run.records if item.role == "verifier")  # fmt: skip
@@ -132,7 +135,7 @@ def _answer(run: Run, records: list[Record], step: int | None) -> Answer:
             Tile(Text("time of the model", "模型用时"),
                  "–" if seconds is None else human(seconds, "s")),
         ),
-        pictures=(_timeline(records) if any(item.call.seconds for item in records) else _strip(records),),
+        pictures=(_timeline(shown) if any(item.call.seconds for item in shown) else _strip(shown),),
         next=_next(run),
     )  # fmt: skip
 
@@ -285,19 +288,26 @@ def _diff(old: str, new: str) -> str:
     return "\n".join(rows)
 
 
-def _gaps(run: Run) -> list[Gap]:
+def _gaps(run: Run, shown: Sequence[Record], left_out: int) -> list[Gap]:
     gaps: list[Gap] = []
+    if left_out:
+        reason = Message("trace-counted", _REASONS["counted"], {"count": f"{left_out:,}"})
+        gaps.append(Gap("trace.jsonl", reason, "torchstone trace show RUN --step N", tool="trace"))
     if run.damaged:
         gaps.append(_gap("trace.jsonl", "damaged", {"lines": ", ".join(map(str, run.damaged))}))
     if run.torn:
         gaps.append(_gap("trace.jsonl", "torn", {"bytes": str(run.torn)}))
-    gaps += [_gap(name, "missing", {}) for name in run.missing()]
+    gaps += [_gap(name, "missing", {}) for name in run.missing(shown)]
     return gaps
 
 
 _REASONS = {
     "damaged": Text("lines {lines} fail their checksum", "第 {lines} 行校验失败"),
     "torn": Text("a crash left {bytes} bytes at the end", "崩溃在末尾留下了 {bytes} 字节"),
+    "counted": Text(
+        "{count} earlier records are counted and not shown, and their files were not looked at",
+        "更早的 {count} 条记录只计数，未显示，其文件也未检查",
+    ),
     "missing": Text("the file is gone or was changed", "文件缺失或已被修改"),
 }
 

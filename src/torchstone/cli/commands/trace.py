@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,7 +110,9 @@ def _load(action: str, words: tuple[str, ...], task: str, wanted: int = 1) -> li
         )
     from torchstone.trace.run import load
 
-    return [load(Path(word), task) for word in words]
+    runs = [load(Path(word), task) for word in words]
+    gc.freeze()  # records of a large run are not looked through for cycles again and again
+    return runs
 
 
 def _show(options: ShowOptions, common: CommonOptions) -> int:

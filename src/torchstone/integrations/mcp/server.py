@@ -293,7 +293,8 @@ def _kernels_and_traces(server: MCPServer, runs: Runs) -> None:
             path = Path(folder) / "candidate.py"
             path.write_text(candidate, "utf-8")
             name = problem if not problem.endswith(".py") else str(runs.file(problem))
-            verdict = judge(name, str(path), impl)
+            # what a kernel says when it raises could be the text of a file: a model reads this answer
+            verdict = judge(name, str(path), impl, without_words=True)
             report = report_of(verdict)
         return a.KernelAnswer(
             accepted=verdict.accepted, text=a.short(render(report, "agent", lang="en"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.limits import is_out_of_memory
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both, call_trouble
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="answers",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
-from torchstone.kernels.c.build import compiler
+from torchstone.kernels.c.linking import compiler
 from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import ended_text, error_text, steady
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="build",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.calls import Burst
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
@@ -15,7 +16,6 @@ from torchstone.kernels.verdicts.said import (
     joined,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 _WORDS = {
     "no gradients": "无梯度", "gradients": "开启梯度", "tracked": "输入需要梯度",

@@ -8,8 +8,9 @@ from torchstone.core.evidence import Command, Number
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.text import Text
 from torchstone.kernels.device.compiling import Compiled, Refused, compiled
-from torchstone.kernels.device.running import OnDevice, found_device, run_on
+from torchstone.kernels.device.on_gpu import OnDevice, found_device, run_on
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verdicts.said import (
@@ -20,7 +21,6 @@ from torchstone.kernels.verdicts.said import (
     joined,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="device",

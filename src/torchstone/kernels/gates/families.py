@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.calls import POISONED, Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.causes import advice_for
@@ -16,7 +17,6 @@ from torchstone.kernels.verdicts.said import (
     pictures,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="families",
@@ -154,8 +154,13 @@ def _notes(run: Run) -> list[Text]:
                           "因解释执行而使用较小的尺寸"))  # fmt: skip
     if main.left_out:
         count = main.left_out
-        notes.append(Text(f"larger sizes left out, because it is interpreted: {count}",
-                          f"因解释执行而略去的较大尺寸：{count}"))  # fmt: skip
+        why = (
+            ("it is interpreted", "解释执行")
+            if run.interpreted
+            else ("its weights are large", "权重很大")
+        )
+        notes.append(Text(f"other sizes left out, because {why[0]}: {count}",
+                          f"因{why[1]}而略去的其他尺寸：{count}"))  # fmt: skip
     if run.own_layouts:
         notes.append(Text("in the problem's own memory layout only (--layouts own)",
                           "仅限问题自身的内存布局（--layouts own）"))  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.calls import LAID_OUT
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both
-from torchstone.kernels.verdicts.verdict import GateResult
 
 _WORDS = {
     "an input": "某个输入", "a weight": "某个权重", "an earlier answer": "先前的结果",

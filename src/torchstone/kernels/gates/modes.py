@@ -6,10 +6,10 @@ from typing import Any
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session, SessionError
 from torchstone.kernels.verdicts.said import call_trouble, joined, wrong_text
-from torchstone.kernels.verdicts.verdict import GateResult
 
 _PROBLEM = """import torch
 

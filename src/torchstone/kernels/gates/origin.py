@@ -11,11 +11,11 @@ from typing import Any
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import SessionError
 from torchstone.kernels.verdicts.said import UNANSWERED
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="origin",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.causes import advice_for
 from torchstone.kernels.verdicts.said import UNANSWERED, call_table, joined, wrong_text
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="pattern",

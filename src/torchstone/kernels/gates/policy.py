@@ -6,12 +6,12 @@ from torchstone.core.evidence import Snippet
 from torchstone.core.text import Text
 from torchstone.kernels.c.source import Fault
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.policy.check import breaches
 from torchstone.kernels.policy.reasons import C_SOURCE, QUESTION
 from torchstone.kernels.policy.syntax import Breach
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import joined
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="policy",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import UNANSWERED, both, joined
-from torchstone.kernels.verdicts.verdict import GateResult
 
 _WORDS = {
     "identity": "恒等函数",

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
-from torchstone.kernels.c.build import build_driver, has_sanitizers
+from torchstone.kernels.c.linking import build_driver, has_sanitizers
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both, joined
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="sanitizers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import OWN_SIZE, GateResult
 from torchstone.kernels.sessions.full_size_run import FullSizeRun, run_in_full
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
@@ -14,7 +15,6 @@ from torchstone.kernels.verdicts.said import (
     joined,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import OWN_SIZE, GateResult
 
 _PROBLEM = '''import torch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
     UNANSWERED,
@@ -13,7 +14,6 @@ from torchstone.kernels.verdicts.said import (
     joined,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="stale",

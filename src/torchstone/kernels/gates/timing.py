@@ -5,10 +5,11 @@ from __future__ import annotations
 from torchstone.core.evidence import Number
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.question import prepare_question
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
-from torchstone.kernels.sessions.timing import (
+from torchstone.kernels.sessions.stopwatch import (
     Stopwatch,
     Turn,
     UntimedError,
@@ -23,7 +24,6 @@ from torchstone.kernels.verdicts.said import (
     UNSTEADY,
     joined,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 ROUNDS = 9
 EXCESSIVE = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
     UNANSWERED,
@@ -13,7 +14,6 @@ from torchstone.kernels.verdicts.said import (
     joined,
     wrong_text,
 )
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="weights",
@@ -99,6 +99,11 @@ def check(run: Run) -> GateResult:
     if main.swapped is None:
         return GateResult(GATE.name, "skipped", UNANSWERED)
     wrong = [(way, call) for way, call in main.reweighed if not call.right]
+    if not wrong and not main.weights_move:
+        return GateResult(GATE.name, "undecided", Text(
+            "other weights change nothing in the answers that the reference gives here",
+            "换用其他权重不会改变参考在此给出的答案",
+        ))  # fmt: skip
     if not wrong:
         return GateResult(GATE.name, "passed")
     texts = []

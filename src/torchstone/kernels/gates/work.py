@@ -5,9 +5,9 @@ from __future__ import annotations
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import COUNTED, both
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="work",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import call_table, joined, unwritten_text
-from torchstone.kernels.verdicts.verdict import GateResult
 
 GATE = Gate(
     name="written",

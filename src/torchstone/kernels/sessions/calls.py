@@ -135,6 +135,8 @@ class Main:
     swapped_differs: bool = False
     reweighed: list[tuple[str, Call]] = field(default_factory=list)
     """Calls after the weights were changed, and how they were."""
+    weights_move: bool = False
+    """Some of these calls would have shown the weights before."""
     refilled: list[tuple[Call, Call]] = field(default_factory=list)
     bursts: list[Burst] = field(default_factory=list)
     small: bool = False

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchstone.kernels.sessions import larger
 from torchstone.kernels.sessions.calls import POISONED, REARRANGED, Call, Main, new_call
+from torchstone.kernels.sessions.processes import Processes
 from torchstone.kernels.sessions.workshop import Session, SessionError
-
-if TYPE_CHECKING:
-    from torchstone.kernels.sessions.run import Run
 
 FULL = 2
 """The level of sizes at which nothing is cut that can be held."""
@@ -26,6 +24,11 @@ FEWER = 3
 """So many cases of each family are enough where they are costly."""
 MOST_FAMILIES_WORK = 30000
 """When so many interpreted operations are spent, no further case of a family is begun."""
+HEAVY_BYTES = 32 << 20
+"""Weights above this size make every case costly, however small its inputs are: a case is judged by eight runs of the
+reference, each of which reads all of them."""
+MOST_HEAVY = 12
+"""Cases of other sizes that are tried where weights are heavy."""
 MOST_SMALL_WORK = 1500
 """Above this for a call where everything is small, everything becomes tiny."""
 TINY = -2
@@ -46,7 +49,7 @@ CHANGED = 1
 """The seed of the model whose weights are changed between calls."""
 
 
-def run(verification: Run) -> Main:
+def run(verification: Processes) -> Main:
     """Everything that the first session shows; the families only where its own inputs went well."""
     cases: list[dict[str, Any]] = verification.facts["cases"]
     main = Main()
@@ -77,7 +80,7 @@ def run(verification: Run) -> Main:
 class _Course:
     """A candidate that has been built, and what it has shown so far."""
 
-    run: Run
+    run: Processes
     main: Main
     session: Session
     probes: list[Call] = field(default_factory=list)
@@ -124,7 +127,7 @@ class _Course:
         work = max(call.work for call in self.main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
-        most = FEWER if work > MOST_WORK else 0
+        most = 1 if self._is_heavy() else FEWER if work > MOST_WORK else 0
         if work > MOST_WORK:
             cases = self._smaller("plan", size_level=size_level, most=most)
             self.main.small = cases is not None
@@ -159,6 +162,16 @@ class _Course:
         cases: list[dict[str, Any]] = plan["cases"]
         return cases
 
+    def _is_heavy(self) -> bool:
+        return int(self.run.facts["weights_bytes"]) > HEAVY_BYTES
+
+    def _afforded(self, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """All cases of a plan, or evenly chosen ones where each costs much."""
+        if not self._is_heavy() or len(cases) <= MOST_HEAVY:
+            return cases
+        self.main.left_out += len(cases) - MOST_HEAVY
+        return [cases[i * len(cases) // MOST_HEAVY] for i in range(MOST_HEAVY)]
+
     def _well(self) -> bool:
         """The session lives, and nothing was answered wrongly so far."""
         return self.session.ended is None and all(
@@ -169,7 +182,7 @@ class _Course:
         """One side at a time, short and then long, beside the shortest others."""
         plan, _ = self.run.ask_referee("slender", beyond=2 * largest_block(self.main.own))
         costs = larger.Slender()
-        for case in plan["cases"]:
+        for case in self._afforded(plan["cases"]):
             if costs.expected(case) > costs.left:
                 self.main.left_out += 1
                 continue
@@ -215,7 +228,7 @@ class _Course:
         ]
         seen = [dearest, *comparable]
         waiting = larger.Larger.plan(
-            plan["cases"], [(call.sizes, call.work) for call in seen], most_work
+            self._afforded(plan["cases"]), [(call.sizes, call.work) for call in seen], most_work
         )
         while case := waiting.take():
             call = self.run.call(self.session, case)
@@ -289,6 +302,7 @@ class _Course:
             else:
                 call = self.run.call(self.session, self.run.as_case(known), model=CHANGED)
             self.main.reweighed.append((item["way"], call))
+            self.main.weights_move |= bool(item["moves"])
             if call.ended is not None or call.error is not None:
                 return
 

@@ -37,7 +37,7 @@ _START = (
 _HARNESS = "torchstone.kernels.harness"
 _SERVERS = {
     "referee": f"{_HARNESS}.judging.referee",
-    "candidate": f"{_HARNESS}.calling.candidate",
+    "candidate": f"{_HARNESS}.calling.candidate_server",
     "on_device": f"{_HARNESS}.kits.on_device",
     "triton_device": f"{_HARNESS}.kits.triton_device",
 }

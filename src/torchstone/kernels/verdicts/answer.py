@@ -8,7 +8,8 @@ from torchstone.core.pictures import Check, Strip
 from torchstone.core.quantity import human
 from torchstone.core.text import NOTHING, Text, shortened_both
 from torchstone.kernels.gate import all_gates
-from torchstone.kernels.verdicts.verdict import OWN_SIZE, GateResult, Verdict
+from torchstone.kernels.gate_result import OWN_SIZE, GateResult
+from torchstone.kernels.verdicts.verdict import Verdict
 
 _STATES: dict[str, State] = {
     "passed": "good",

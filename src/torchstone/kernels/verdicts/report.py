@@ -10,9 +10,10 @@ from torchstone.core.pictures import Table
 from torchstone.core.report import Report, RuleInfo
 from torchstone.core.text import Message, Text, words
 from torchstone.kernels.gate import all_gates
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.sessions.confinement import unconfined_gap
 from torchstone.kernels.verdicts.answer import verdict_answer
-from torchstone.kernels.verdicts.verdict import GateResult, Verdict
+from torchstone.kernels.verdicts.verdict import Verdict
 
 TOOL = "kernel"
 STATUS = {

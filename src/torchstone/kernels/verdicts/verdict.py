@@ -6,38 +6,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from torchstone.core.measure import Measure
-from torchstone.core.pictures import Evidence
 from torchstone.core.report import Report
-from torchstone.core.text import NOTHING, Text, Words
 from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.gate import all_gates
+from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.problem import Problem
 
-OWN_SIZE = "size"
-"""The gate that runs the problem's own inputs at their own sizes."""
 LONGEST_FIELD = 800
 """Characters of one field in a prompt: a few wrong cases fit, a file does not."""
-Status = Literal["passed", "failed", "skipped", "gap", "undecided"]
-"""`undecided`: on this problem the gate could not have failed, so that passing it would say nothing."""
 Outcome = Literal["accepted", "rejected", "smaller", "none"]
 """`smaller`: right at smaller sizes, and the problem's own could not be run; `none`: not verified."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateResult:
-    """What one gate said. `detail` is the same on every run: no times, paths or addresses."""
-
-    gate: str
-    status: Status
-    detail: Text = NOTHING
-    evidence: tuple[Evidence, ...] = ()
-    close: Words = ""
-    """For a gap: the command that would close it, or in words what would."""
-    remedy: Text = NOTHING
-    line: int = 0
-    """Line of the candidate's source, where there is one."""
-    why: Text = NOTHING
-    """Why this matters, where it is not what the gate says of all its failures."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torchstone.kernels.harness.inputs import families, growing, scales, whole
+from torchstone.kernels.harness.inputs import growing, scales, whole
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.planning import REFUSED, SMALL, SMALLEST
 from torchstone.kernels.harness.inputs.sizing import SizePlanner
 from torchstone.kernels.harness.inputs.strides import UNALIGNED

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs import lines
-from torchstone.kernels.harness.inputs.families import Group, arrays, tensor_of
+from torchstone.kernels.harness.inputs.value_families import Group, arrays, tensor_of
 from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
 
 USUAL_BLOCK = 1024

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs.families import (
+from torchstone.kernels.harness.inputs.value_families import (
     Poison,
     changed,
     is_float,

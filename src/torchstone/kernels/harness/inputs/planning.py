@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs import families, lines, scales, whole
+from torchstone.kernels.harness.inputs import lines, scales, whole
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.cases import MOST_OWN_ERROR, Case
 from torchstone.kernels.harness.inputs.structure import Structures, structures_of
 from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.reference.conventions import attends
+from torchstone.kernels.harness.reference.double_precision import Oracle, reduced
 from torchstone.kernels.harness.reference.habits import answers_with_inputs, written_inputs
-from torchstone.kernels.harness.reference.oracle import Oracle, reduced
 from torchstone.kernels.harness.reference.running import (
     CHANCE,
     ProblemError,

@@ -13,7 +13,13 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs.families import Change, changed, is_float, size_of, tensor_of
+from torchstone.kernels.harness.inputs.value_families import (
+    Change,
+    changed,
+    is_float,
+    size_of,
+    tensor_of,
+)
 from torchstone.kernels.harness.reference.running import leaves_of
 
 GRADES = (1e6, 1e4, 1e2)

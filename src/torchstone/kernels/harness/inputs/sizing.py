@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs import families, lines
+from torchstone.kernels.harness.inputs import lines
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.planning import REFUSED, Planner
 from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs import families, growing, scales
+from torchstone.kernels.harness.inputs import growing, scales
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.enlarging import LargePlanner
 from torchstone.kernels.harness.inputs.planning import REFUSED
 from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs.families import arrays, tensor_of
 from torchstone.kernels.harness.inputs.lines import numbers_of_lines
+from torchstone.kernels.harness.inputs.value_families import arrays, tensor_of
 from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
 
 Ranges = dict[int, tuple[int, int]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torchstone.kernels.harness.inputs import families
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.cases import Case
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
 from torchstone.kernels.harness.judging import judge

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Answer, Case
-from torchstone.kernels.harness.reference.oracle import reduced
+from torchstone.kernels.harness.reference.double_precision import reduced
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
 from torchstone.observe.operators import OperatorMode
 

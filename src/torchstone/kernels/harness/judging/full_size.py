@@ -11,25 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from torchstone.kernels.harness.calling.unwritten import leaves_a_trace, never_written
 from torchstone.kernels.harness.inputs.cases import Case, kind_of, structure_of
 from torchstone.kernels.harness.judging.block_sums import Kept, keep_output
-from torchstone.kernels.harness.judging.form import form_faults
+from torchstone.kernels.harness.judging.form_faults import form_faults
 from torchstone.kernels.harness.judging.slices import (
     Slicing,
     cut_output,
     find_slicing,
     sampled_rows,
 )
+from torchstone.kernels.harness.reference.double_precision import Oracle
 from torchstone.kernels.harness.reference.perturbations import rounding
-from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
-
-if TYPE_CHECKING:
-    from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
 
 _MOST_SLICED = 1 << 24
 """Elements of inputs in all slices together: their answers in double precision take a second or so."""
@@ -40,6 +38,23 @@ _WIDER = 4.0
 """What a value may be off where only the reference's own format is known: rounding of both, twice."""
 _DOUBLE_COPIES = 12
 """Bytes for each byte of input when all of it is run in double precision and perturbed."""
+
+
+class Judging(Protocol):
+    """What is asked of a referee here: the reference, and the judgement of one output."""
+
+    reference: Reference
+    oracle: Oracle
+    cases: list[Case]
+    small: bool
+
+    def allowed(self, case: Case, output: int) -> float: ...
+
+    def elements(self, inputs: list[Any]) -> int: ...
+
+    def judge_output(
+        self, case: Case, output: int, got: torch.Tensor, tolerance: float | None = None
+    ) -> dict[str, Any]: ...
 
 
 @dataclass(slots=True)
@@ -75,7 +90,7 @@ class FullAnswer:
         return "slices" if self.slicing is not None else "double"
 
 
-def answer_in_full(referee: Referee, inputs: list[Any], budget_bytes: int) -> FullAnswer:
+def answer_in_full(referee: Judging, inputs: list[Any], budget_bytes: int) -> FullAnswer:
     """Run the reference at its own size, and keep of the answer what judging another needs."""
     raw = referee.reference.run_once(inputs)
     leaves = leaves_of(raw)
@@ -114,7 +129,7 @@ def _affordable(inputs: list[Any], slicing: Slicing) -> int:
     return max(1, min(_MOST_ROWS, (_MOST_SLICED - rest) // max(each, 1)))
 
 
-def _case(referee: Referee, inputs: list[Any]) -> Case | None:
+def _case(referee: Judging, inputs: list[Any]) -> Case | None:
     """The answer in double precision; None where that does not fit into memory."""
     try:
         case = referee.oracle.case(-1, "own", 0, inputs)
@@ -130,7 +145,7 @@ def _bytes_of(inputs: list[Any]) -> int:
 
 
 def _tolerance(
-    referee: Referee, found: FullAnswer, index: int, output: torch.Tensor, inputs: list[Any]
+    referee: Judging, found: FullAnswer, index: int, output: torch.Tensor, inputs: list[Any]
 ) -> float:
     if not output.is_floating_point():
         return 0.0
@@ -149,7 +164,7 @@ def _parts(tensor: torch.Tensor, count: int = 1 << 22) -> Iterator[torch.Tensor]
 
 
 def judge_in_full(
-    referee: Referee, right: FullAnswer, about: dict[str, Any], outputs: Sequence[torch.Tensor],
+    referee: Judging, right: FullAnswer, about: dict[str, Any], outputs: Sequence[torch.Tensor],
     inputs: list[Any], partial: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """What is wrong with an answer at the problem's own sizes; of a part of one, with what was written."""
@@ -210,7 +225,7 @@ def _index(flat: int, shape: torch.Size) -> list[int]:
 
 
 def _judge_slices(
-    referee: Referee, right: FullAnswer, outputs: Sequence[torch.Tensor], rows: list[int],
+    referee: Judging, right: FullAnswer, outputs: Sequence[torch.Tensor], rows: list[int],
     case: Case | None = None, partial: bool = False,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The slices in double precision, or all of it where nothing was sliced."""
@@ -245,7 +260,7 @@ def _placed(
 
 
 def _judge_rest(
-    referee: Referee, right: FullAnswer, outputs: Sequence[torch.Tensor], inputs: list[Any],
+    referee: Judging, right: FullAnswer, outputs: Sequence[torch.Tensor], inputs: list[Any],
     facts: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Everything else against the reference's own format."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,15 +15,13 @@ from torchstone.kernels.harness.calling.shared_calls import (
 )
 from torchstone.kernels.harness.judging.full_size import (
     FullAnswer,
+    Judging,
     answer_in_full,
     judge_in_full,
 )
 from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
 from torchstone.kernels.harness.shared_arrays import Layout, Mapped, layout_of, map_bytes
 from torchstone.kernels.harness.values import encode
-
-if TYPE_CHECKING:
-    from torchstone.kernels.harness.judging.referee import Referee
 
 _MOST_KEPT_BYTES = 64 << 20
 """Answers up to this size are kept, to be handed over once more with nothing computed."""
@@ -33,7 +31,7 @@ _MOST_KEPT_BYTES = 64 << 20
 class FullSize:
     """One problem at its own sizes, in memory that candidates see."""
 
-    referee: Referee
+    referee: Judging
     mapped: Mapped
     budget_bytes: int
     _question: SharedQuestion | None = None

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.calling.launch_records import revived_argument
-from torchstone.kernels.harness.inputs import families
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.planning import REFUSED
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
-from torchstone.kernels.harness.judging import origin
+from torchstone.kernels.harness.judging import launch_origin as origin
 from torchstone.kernels.harness.reference.running import (
     as_tensor,
     leaves_of,

@@ -10,19 +10,19 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness import serving
-from torchstone.kernels.harness.inputs import families
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.cases import Case
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
 from torchstone.kernels.harness.inputs.strides import LAYOUTS, laid_out
 from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.judging.choices import chosen_places
 from torchstone.kernels.harness.judging.diagnosis import causes_of
-from torchstone.kernels.harness.judging.form import form_faults
+from torchstone.kernels.harness.judging.form_faults import form_faults
 from torchstone.kernels.harness.judging.full_size_desk import FullSize
 from torchstone.kernels.harness.judging.launches_judged import origin_of, twin
-from torchstone.kernels.harness.judging.modes import evaluated, judge_state, modes
-from torchstone.kernels.harness.judging.probes import probe
+from torchstone.kernels.harness.judging.mode_answers import evaluated, judge_state, modes
 from torchstone.kernels.harness.judging.settings import settings, ways
+from torchstone.kernels.harness.judging.trivial_kernels import probe
 from torchstone.kernels.harness.reference.running import (
     as_tensor,
     state_of,
@@ -53,20 +53,32 @@ class Referee(SlenderPlanner):
         return {"tree": tree, "seed": case.seed}, buffers
 
     def swapped(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
-        """A new case: the same inputs with two inner elements of each array exchanged."""
+        """A new case: the same inputs with two inner elements of each array exchanged; where that changes nothing in
+        the answer (a maximum, a sum), the numbers of another draw in their place."""
         case = self.cases[number]
-        made = families.changed(case.inputs, families.exchanged)
-        self._add("own", case.seed, made)
-        answers, others = self.cases[-1].answers, case.answers
+        shapes = families.shapes_of(case.inputs)
+        others = [
+            item.inputs for item in self.cases if item.family == "own" and item.seed != case.seed
+        ]
+        drawn = [item for item in others if families.shapes_of(item) == shapes]
+        differs = False
+        for made in (families.changed(case.inputs, families.exchanged), *drawn):
+            self._add("own", case.seed, made)
+            differs = self._moved(case, self.cases[-1])
+            if differs:
+                break
+        header, buffers = self.inputs(len(self.cases) - 1)
+        return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
+
+    def _moved(self, case: Case, other: Case) -> bool:
+        """Whether the right answer to one case is wrong for the other."""
         allowed = self.allowed(case, 0)
-        differs = any(
+        return any(
             bool(((a.exact - b.exact).abs() > allowed * a.unit).any())
             if a.reference.is_floating_point()
             else not torch.equal(a.reference, b.reference)
-            for a, b in zip(answers, others, strict=True)
+            for a, b in zip(other.answers, case.answers, strict=True)
         )
-        header, buffers = self.inputs(len(self.cases) - 1)
-        return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
 
     def allowed(self, case: Case, output: int) -> float:
         """How many units an output may be off."""

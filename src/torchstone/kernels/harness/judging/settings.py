@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from torchstone.kernels.harness.calling import bursts, weights
+from torchstone.kernels.harness.calling import bursts
+from torchstone.kernels.harness.calling import weight_changes as weights
 from torchstone.kernels.harness.inputs.planning import REFUSED
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner
 from torchstone.kernels.harness.reference.running import (
@@ -19,16 +20,30 @@ from torchstone.kernels.harness.reference.running import (
 def ways(planner: SlenderPlanner) -> dict[str, Any]:
     """In which ways the weights may change between calls, each with the seed of new ones.
 
-    Only those after which the reference itself answers like a model made with them.
+    Only those after which the reference itself answers like a model made with them. `moves` says whether the old
+    weights would have been seen: seeds are tried until that is so.
     """
     found = []
     if planner.reference.state(weights.CHANGED):
         model = copy.deepcopy(planner.reference.model(weights.CHANGED))
         for turn, way in enumerate(weights.WAYS):
-            seed = (weights.CHANGED + 1 + turn) % planner.seeds
-            if _follows(planner, model, seed, way):
-                found.append({"way": way, "seed": seed})
+            first = (weights.CHANGED + 1 + turn) % planner.seeds
+            others = [seed for seed in range(planner.seeds) if seed not in (first, weights.CHANGED)]
+            for seed in (first, *others):
+                followed = _follow(planner, model, seed, way)
+                if not followed.right:
+                    break
+                if followed.moved or seed == (first, *others)[-1]:
+                    found.append({"way": way, "seed": seed, "moves": followed.moved})
+                    break
     return {"ways": found}
+
+
+class Followed(NamedTuple):
+    """What other weights did to the reference: it answers as one made with them, and another way than before."""
+
+    right: bool
+    moved: bool = False
 
 
 def settings(planner: SlenderPlanner) -> dict[str, Any]:
@@ -47,19 +62,24 @@ def settings(planner: SlenderPlanner) -> dict[str, Any]:
     return {"settings": found}
 
 
-def _follows(planner: SlenderPlanner, model: Any, seed: int, way: str) -> bool:
+def _follow(planner: SlenderPlanner, model: Any, seed: int, way: str) -> Followed:
     def answer(asked: Any) -> list[torch.Tensor | None]:
         return list(map(as_tensor, leaves_of(planner.reference.run(asked, inputs))))
 
     inputs = planner._own_inputs(seed)
     state = {name: value.clone() for name, value in planner.reference.state(seed).items()}
     try:
+        before = answer(model)
         if not weights.put(model, state, way):
-            return False
+            return Followed(False)
         mine, right = answer(model), answer(planner.reference.model(seed))
     except REFUSED:
-        return False
+        return Followed(False)
+    return Followed(_equal(mine, right), not _equal(before, right))
+
+
+def _equal(one: list[torch.Tensor | None], other: list[torch.Tensor | None]) -> bool:
     return all(
         a is not None and b is not None and torch.equal(a, b)
-        for a, b in zip(mine, right, strict=True)
+        for a, b in zip(one, other, strict=True)
     )

@@ -15,7 +15,7 @@ import torch
 
 from torchstone.kernels.harness.calling.launches import Launches
 from torchstone.kernels.harness.calling.monitor import Pause, plain
-from torchstone.kernels.harness.calling.zones import MARGIN_BYTES
+from torchstone.kernels.harness.calling.red_zones import MARGIN_BYTES
 from torchstone.kernels.harness.shared_arrays import Mapped
 from torchstone.kernels.harness.shared_heap import SharedHeap
 

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness import serving
-from torchstone.kernels.harness.calling.candidate import Server, encoded, import_candidate
+from torchstone.kernels.harness.calling.candidate_server import Server, encoded, import_candidate
 from torchstone.kernels.harness.calling.keeping import digest_of
 from torchstone.kernels.harness.calling.launches import Launches
+from torchstone.kernels.harness.calling.red_zones import Zones
 from torchstone.kernels.harness.calling.told import told
-from torchstone.kernels.harness.calling.zones import Zones
 from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.kits import libdevice_kit, triton_device
 from torchstone.kernels.harness.reference.running import leaves_of, rebuilt, run_source

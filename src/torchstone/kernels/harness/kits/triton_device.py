@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness import serving
-from torchstone.kernels.harness.calling.candidate import import_candidate
+from torchstone.kernels.harness.calling.candidate_server import import_candidate
 from torchstone.kernels.harness.calling.told import told
 from torchstone.kernels.harness.kits import cuda_looks
 from torchstone.kernels.harness.kits.triton_launch import (

@@ -18,10 +18,12 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness import serving
-from torchstone.kernels.harness.calling import bursts, monitor, weights
+from torchstone.kernels.harness.calling import bursts, monitor
+from torchstone.kernels.harness.calling import weight_changes as weights
 from torchstone.kernels.harness.calling.keeping import Kept, digest_of, meet, span_of
 from torchstone.kernels.harness.calling.kernel_server import KernelServer
 from torchstone.kernels.harness.calling.launches import Launches
+from torchstone.kernels.harness.calling.red_zones import Zones, bound_views
 from torchstone.kernels.harness.calling.shared_calls import (
     SharedCalls,
     about_answer,
@@ -29,7 +31,6 @@ from torchstone.kernels.harness.calling.shared_calls import (
 )
 from torchstone.kernels.harness.calling.told import Saying, told
 from torchstone.kernels.harness.calling.unwritten import fill_new_memory
-from torchstone.kernels.harness.calling.zones import Zones, bound_views
 from torchstone.kernels.harness.inputs.cases import structure_of
 from torchstone.kernels.harness.kits import c_kit, cuda_looks, mindspore_kit
 from torchstone.kernels.harness.reference.running import leaves_of, state_of

@@ -62,6 +62,12 @@ def arrays(inputs: list[Any]) -> list[int]:
     ]
 
 
+def shapes_of(inputs: list[Any]) -> list[tuple[int, ...]]:
+    """The shape of every array among the inputs."""
+    arrays = [item for item in map(as_tensor, leaves_of(inputs)) if item is not None]
+    return [tuple(item.shape) for item in arrays]
+
+
 def changed(inputs: list[Any], change: Change, chosen: set[int] | None = None) -> list[Any]:
     """The inputs with some of the floating arrays (all by default) changed."""
     leaves = leaves_of(inputs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.inputs import families
+from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.slender import SlenderPlanner, leading_group, stacked
 from torchstone.kernels.harness.reference.running import (
     as_tensor,
