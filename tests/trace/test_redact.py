@@ -104,7 +104,8 @@ PUBLISHED = {
     "mailgun": "mailgun = key-0a1b2c3d4e5f60718293a4b5c6d7e8f9",
     "sidekiq": "BUNDLE_ENTERPRISE__CONTRIBSYS__COM=cafeb4be:deadb33f",
     "1password": "A3-AB12CD-EF34GH-IJ56K-LM78N-OP90Q-RS12T",
-    "artifactory": "AKCp" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vWxYzACEFHJLNPRTVXZbdfhjmoqsuwy13579246"[:69],
+    "artifactory": "AKCp"
+    + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vWxYzACEFHJLNPRTVXZbdfhjmoqsuwy13579246"[:69],
     "doppler": "dp.pt." + "aB3dE5fG7h" * 4 + "abc",
     "linear": "lin_api_" + "aB3dE5fG7h" * 4,
     "prefect": "pnu_" + "abc123def4" * 3 + "567890",
