@@ -25,13 +25,12 @@ _FIRST = re.compile(r"train|main|run|tune|fit", re.I)
 
 
 def _trains_elsewhere(path: str, found: Gathered) -> bool:
-    """Whether a script loads a module with a training loop, whatever it calls it by."""
+    """Whether a script loads a module that trains, whatever it calls it by."""
     files = {
         Path(item).with_suffix("").as_posix().replace("/", "."): item for item in found.imports
     }
     files |= {key.removeprefix("src."): item for key, item in files.items()}
     files |= {key.removesuffix(".__init__"): item for key, item in files.items()}
-    looped = {place.path for place in found.loops}
     beside = ".".join(Path(path).parts[:-1])
     pending, seen = [path], {path}
     for item in pending:  # grows while it is walked
@@ -40,7 +39,7 @@ def _trains_elsewhere(path: str, found: Gathered) -> bool:
             if file is not None and file not in seen:
                 seen.add(file)
                 pending.append(file)
-    return bool(seen & looped)
+    return bool(seen & (found.training | {place.path for place in found.loops}))
 
 
 def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:

@@ -19,6 +19,8 @@ class Gathered:
     frameworks: set[str] = field(default_factory=set)
     libraries: set[str] = field(default_factory=set)
     entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    training: set[str] = field(default_factory=set)
+    """Files with a backward pass and an optimizer."""
     imports: dict[str, set[str]] = field(default_factory=dict)
     """Of every file, the dotted names of the modules that it may load."""
     tests: dict[str, int] = field(default_factory=dict)

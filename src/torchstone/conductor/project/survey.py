@@ -193,6 +193,8 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
             if word == "DataLoader" and isinstance(node, ast.Name):
                 found.data.append(Place(name, line))
     trains = (backward and bool(words & _OPTIMIZERS)) or bool(words & _TRAINERS)
+    if trains:
+        found.training.add(name)
     starts = any(map(_STARTS.search, words))
     if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
         found.entries[name] = (trains or "train" in Path(name).stem, bool(words & _LAUNCHED))
