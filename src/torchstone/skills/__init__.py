@@ -19,6 +19,7 @@ TOPIC_OF_RULE = {
     "precision-nonfinite": "numerical_issues",
     "precision-amplified": "reduction_patterns",
     "precision-absorbed": "common_fixes",
+    "precision-flushed": "numerical_issues",
     "runs-diverge": "numerical_issues",
 }
 """The topic behind each finding that is not of a rule on source code."""

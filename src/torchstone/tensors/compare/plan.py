@@ -26,13 +26,21 @@ _CLOSE = 1.1
 def find_plan(
     model: nn.Module, batch: Batch, settings: Settings, found: PrecisionReport, bound: float
 ) -> Plan:
-    """Modules are tried by the error they make, one, then two, then three at a time, then greedily."""
-    reference = _run(model, batch, settings, frozenset({""}))
+    """Modules are tried by the error they make, one, then two, then three at a time, then greedily.
+
+    A set of modules that the model cannot be run with is as bad as can be.
+    """
+    reference = _try_run(model, batch, settings, frozenset({""}))
+    if isinstance(reference, str):
+        return Plan((), bound, found.output_error, found.output_error, 1, False, reference)
+    exact: list[torch.Tensor] = reference
     tried: dict[frozenset[str], float] = {}
 
-    def error_of(keep: frozenset[str]) -> float:
+    def error_of(chosen: frozenset[str]) -> float:
+        keep = outermost(chosen)
         if keep not in tried:
-            tried[keep] = _distance(_run(model, batch, settings, keep), reference)
+            out = _try_run(model, batch, settings, keep)
+            tried[keep] = math.inf if isinstance(out, str) else _distance(out, exact)
         return tried[keep]
 
     before = error_of(frozenset())
@@ -40,8 +48,15 @@ def find_plan(
     best = _smallest(names, error_of, bound, tried)
     if error_of(best) > bound:
         best = _most_helpful(tried)
-    after = error_of(best)
+    best, after = outermost(best), error_of(best)
     return Plan(tuple(sorted(best)), bound, before, after, len(tried), after <= bound)
+
+
+def outermost(names: frozenset[str]) -> frozenset[str]:
+    """Without modules inside of others of the set: those are kept with them."""
+    return frozenset(
+        name for name in names if not any(name.startswith(f"{other}.") for other in names)
+    )
 
 
 def _candidates(model: nn.Module, found: PrecisionReport) -> list[str]:
@@ -88,6 +103,16 @@ def _most_helpful(tried: dict[frozenset[str], float]) -> frozenset[str]:
     return min(close, key=lambda keep: (len(keep), tried[keep]))
 
 
+def _try_run(
+    model: nn.Module, batch: Batch, settings: Settings, keep: frozenset[str]
+) -> list[torch.Tensor] | str:
+    """The outputs, or what the model's code said when it could not be run so."""
+    try:
+        return _run(model, batch, settings, keep)
+    except Exception as error:  # of the model's own code, which did not expect two types
+        return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
 def _run(
     model: nn.Module, batch: Batch, settings: Settings, keep: frozenset[str]
 ) -> list[torch.Tensor]:
@@ -123,6 +148,8 @@ def _low_side(model: nn.Module, settings: Settings) -> Any:
 
 
 def _distance(low: list[torch.Tensor], high: list[torch.Tensor]) -> float:
+    if len(low) != len(high):
+        return math.inf  # another branch was taken
     noise = sum(float((a - b).norm()) ** 2 for a, b in zip(low, high, strict=True))
     signal = sum(float(b.norm()) ** 2 for b in high)
     if not math.isfinite(noise):

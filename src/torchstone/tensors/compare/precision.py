@@ -9,11 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.core.text import locale_lang
-from torchstone.runtime.number_formats import format_of
-from torchstone.tensors.compare.judge import (
-    HARM_UNITS,
-)
+from torchstone.core.errors import InputError
+from torchstone.core.text import Text, locale_lang
+from torchstone.tensors.compare.limits import Limits
 from torchstone.tensors.compare.plan import find_plan
 from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
 from torchstone.tensors.compare.results.precision_report import precision_report
@@ -61,30 +59,55 @@ def compare_precision(
     )
     if bound is not None:
         check_number("compare_precision: bound", bound)
-    given = as_batch(batch)
-    unit = format_of(low).rounding_unit
-    first = run_with_shadow(model, given, settings)
-    found = replace(first.found, first_bad=_to_blame(model, given, settings, first, unit))
-    wanted = bound if bound is not None else _BOUND_UNITS * unit
-    if plan and not layers and not per_layer and (found.first_bad or found.output_error > wanted):
+    given, limits = as_batch(batch), Limits.of(low)
+    first, settings = _run_first(model, given, settings)
+    found = replace(first.found, first_bad=_to_blame(model, given, settings, first))
+    wanted = bound if bound is not None else _BOUND_UNITS * limits.unit
+    above = not found.output_error <= wanted  # NaN is above every bound
+    if plan and not layers and not per_layer and (found.first_bad or above):
         found = replace(found, plan=find_plan(model, given, settings, found, wanted))
-    return precision_report(replace(found, lang=lang or locale_lang()), type(model).__name__, unit)
+    harmed = above or found.loss_flushed or not found.gradient_error <= limits.backward
+    found = replace(found, unexplained=harmed and found.first_bad is None)
+    return precision_report(
+        replace(found, lang=lang or locale_lang()), type(model).__name__, limits.unit
+    )
+
+
+def _run_first(model: nn.Module, batch: Batch, settings: Settings) -> tuple[ShadowedStep, Settings]:
+    """The shadowed step; under autocast where the model's own code does not run when it is cast."""
+    try:
+        return run_with_shadow(model, batch, settings), settings
+    except InputError as error:
+        if settings.autocast or settings.low.itemsize > 2:
+            raise
+        instead = replace(settings, autocast=True)
+        try:
+            step = run_with_shadow(model, batch, instead)
+        except InputError:
+            raise error from None
+        said = error.given
+        note = Text(
+            f"the model does not run when it is cast to {settings.low} ({said}): it ran under autocast",
+            f"模型整体转换为 {settings.low} 后无法运行（{said}），因此改在 autocast 下运行",
+        )
+        return replace(step, found=replace(step.found, notes=(*step.found.notes, note))), instead
 
 
 def _to_blame(
-    model: nn.Module, batch: Batch, settings: Settings, first: ShadowedStep, unit: float
+    model: nn.Module, batch: Batch, settings: Settings, first: ShadowedStep
 ) -> FirstBad | None:
     """The first suspect without whose error the step comes out well; shown by running it again.
 
     Values that should be exactly zero have any relative error, and what is damped later harms nobody:
     making them exact changes nothing, so they are not blamed.
     """
-    least = HARM_UNITS * unit
+    least = Limits.of(settings.low).harm
     if max(first.harms) >= least:
         for suspect in first.suspects[:_MOST_SUSPECTS]:
             if suspect.kind == "nonfinite":
                 return suspect
-            again = run_with_shadow(model, batch, settings, suspect.place)
+            line = (suspect.place.path, suspect.place.line)
+            again = run_with_shadow(model, batch, settings, [line])
             if first.is_cured_by(again, least):
                 return suspect
-    return first.lost_statistic
+    return first.lost_loss or first.lost_statistic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,24 +13,24 @@ import torch
 from torch import nn
 
 from torchstone.core.errors import InputError, TorchstoneError
-from torchstone.core.place import Place
 from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.observe.compat.autograd import current_node
-from torchstone.runtime.number_formats import format_of
 from torchstone.tensors.compare.as_found import same_randomness
 from torchstone.tensors.compare.judge import (
-    CURED,
     absorbed,
+    flushed,
+    growth_of_error,
     operator_errors,
     suspects_in_order,
 )
+from torchstone.tensors.compare.limits import CURED, Limits
 from torchstone.tensors.compare.low_model import Original, in_low_precision
 from torchstone.tensors.compare.notes import notes_on_run, reason_for_no_backward
 from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
 from torchstone.tensors.compare.settings import Settings
 from torchstone.tensors.compare.shadow.places import Places
-from torchstone.tensors.compare.shadow.shadow_mode import ShadowMode
+from torchstone.tensors.compare.shadow.shadow_mode import Line, ShadowMode
 from torchstone.tensors.compare.step import (
     Batch,
     copy_of_input,
@@ -50,19 +50,25 @@ class ShadowedStep:
     found: PrecisionReport
     suspects: tuple[FirstBad, ...]
     lost_statistic: FirstBad | None
+    lost_loss: FirstBad | None
+    """Where the loss became zero."""
     harms: tuple[float, ...]
-    """Errors of the outputs, of the worst gradient, and of what goes from layer to layer."""
+    """Errors of the outputs, of the worst gradient, of what goes from layer to layer, and of a loss that became
+    zero."""
 
     def is_cured_by(self, again: ShadowedStep, least: float) -> bool:
         """Did an error that matters fall to half or less?"""
         pairs = zip(self.harms, again.harms, strict=True)
-        return any(before >= least and after <= CURED * before for before, after in pairs)
+        return any(
+            before >= least and after < before and after <= CURED * before
+            for before, after in pairs
+        )  # infinity is not half of infinity
 
 
 def run_with_shadow(
-    model: nn.Module, batch: Batch, settings: Settings, repair: Place | None = None
+    model: nn.Module, batch: Batch, settings: Settings, repair: Collection[Line] = ()
 ) -> ShadowedStep:
-    """The shadowed step; with `repair`, the results of that place are made exact."""
+    """The shadowed step; with `repair`, the results of those lines are made exact."""
     places = Places(model)
     low = None if settings.autocast else settings.low
     with same_randomness(model, settings.seed), in_low_precision(model, low) as (originals, guard):
@@ -85,7 +91,7 @@ def _run(
     try:
         with _environment(model, places, settings), mode:
             out = model(*given.args, **given.kwargs)
-            final = loss_of(out, settings.loss)
+            final = loss_of(out, settings.loss, places.nowhere())
             unwanted = reason_for_no_backward(model, settings, final)
             if unwanted is None and final is not None:
                 (final * settings.loss_scale if settings.loss_scale != 1 else final).backward()
@@ -164,7 +170,8 @@ def _measured(
     originals: list[Original], before: dict[str, torch.Tensor], notes: list[Text],
 ) -> ShadowedStep:  # fmt: skip
     memory, ledger = mode.memory, mode.ledger
-    output_error = _together([(item, memory.value(item)) for item in floating_outputs(out)])
+    pairs = [(item, memory.value(item)) for item in floating_outputs(out)]
+    output_error = _together(pairs, bool(ledger.broken))
     gradients = {
         item.name: (item.tensor.grad, memory.value(item.tensor.grad))
         for item in originals
@@ -177,27 +184,52 @@ def _measured(
     }
     for item in originals:
         if item.tensor.grad is not None and (shadow := memory.find(item.tensor.grad)) is not None:
-            ledger.consume(shadow.site, min(shadow.error, errors[item.name]))
+            mode.left(shadow, errors[item.name])
     for output in floating_outputs(out):
         if (shadow := memory.find(output)) is not None:
-            ledger.consume(shadow.site, shadow.error)
-    unit = format_of(settings.low).rounding_unit
+            mode.left(shadow)
+    limits = Limits.of(settings.low)
     statistic = _lost_statistic(originals, before, mode)
     gradient = max((_worst(value) for value in errors.values()), default=0.0)
-    harms = (_worst(output_error), gradient, mode.boundary_error)
+    loss_low = None if final is None else float(final.detach())
+    loss_high = None if final is None else float(memory.value(final.detach()))
+    zero = _lost_loss(final, loss_low, loss_high, mode)
+    harms = (_worst(output_error), gradient, mode.boundary_error, 0.0 if zero is None else 1.0)
     lost = None if statistic is None else absorbed(places.all[statistic[0]], statistic[1])
     flips = sum(op.flips for site in ledger.sites.values() for op in site.operators.values())
     found = PrecisionReport(
-        low=str(settings.low).removeprefix("torch."), high=str(settings.high).removeprefix("torch."),
+        low=str(settings.low).removeprefix("torch."),
+        high=str(settings.high).removeprefix("torch."),
         output_error=output_error,
-        loss_low=None if final is None else float(final.detach()),
-        loss_high=None if final is None else float(memory.value(final.detach())),
-        gradient_errors=errors, operators=operator_errors(ledger, places.all, unit), first_bad=None,
-        plan=None, simulated=settings.simulate, flips=flips,
-        notes=tuple(notes), report=Report("precision"),
-    )  # fmt: skip
-    suspects = tuple(suspects_in_order(ledger, places.all, unit))
-    return ShadowedStep(found, suspects, lost, harms)
+        loss_low=loss_low,
+        loss_high=loss_high,
+        gradient_errors=errors,
+        operators=operator_errors(ledger, places.all, limits.unit),
+        growth=growth_of_error(ledger, places.all),
+        first_bad=None,
+        plan=None,
+        simulated=settings.simulate,
+        flips=flips,
+        notes=tuple(notes),
+        report=Report("precision"),
+    )
+    suspects = tuple(suspects_in_order(ledger, places.all, limits))
+    return ShadowedStep(found, suspects, lost, zero, harms)
+
+
+def _lost_loss(
+    final: torch.Tensor | None, low: float | None, high: float | None, mode: ShadowMode
+) -> FirstBad | None:
+    """Where a loss became zero that is not zero in the reference."""
+    if final is None or low != 0 or not high:
+        return None
+    shadow = mode.memory.find(final)
+    if shadow is None or shadow.origin < 0 or not mode.places.all[shadow.origin]:
+        return None  # a sum of our own, where the model has no loss, may be zero by chance
+    mode.left(shadow)
+    made = mode.ledger.site(shadow.origin).operators.values()
+    operator = max(made, key=lambda item: item.total).operator if made else "mul"
+    return flushed(mode.places.all[shadow.origin], operator)
 
 
 def _worst(error: float) -> float:
@@ -205,13 +237,18 @@ def _worst(error: float) -> float:
     return math.inf if math.isnan(error) else error
 
 
-def _together(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
-    """The error of several tensors as one; infinite where a number broke."""
+def _together(pairs: list[tuple[torch.Tensor, torch.Tensor]], broke: bool) -> float:
+    """The error of several tensors as one; infinite where a number broke.
+
+    A number that the program reads (`.item()`) is that of the low run: where one `broke`, the shadow may be NaN too.
+    """
     signal = sum(_square(high) for _, high in pairs)
     noise = sum(_square(low.detach().to(high.dtype) - high) for low, high in pairs)
     if not math.isfinite(noise):
         broken = any(
-            bool((high.isfinite() & ~low.detach().isfinite()).any()) for low, high in pairs
+            bool((high.isfinite() & ~low.detach().isfinite()).any())
+            or (broke and bool(low.detach().isnan().any()))
+            for low, high in pairs
         )
         return math.inf if broken else 0.0
     return math.sqrt(noise / signal) if signal > 0 else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +71,15 @@ def floating_outputs(out: Any, depth: int = 0) -> list[torch.Tensor]:
     return [found for item in values for found in floating_outputs(item, depth + 1)]
 
 
-def loss_of(out: Any, loss: LossFunction | None) -> torch.Tensor | None:
-    """The loss to go back from: what the function gives, the model's own, or a fixed projection."""
+def loss_of(
+    out: Any,
+    loss: LossFunction | None,
+    projecting: AbstractContextManager[object] | None = None,
+) -> torch.Tensor | None:
+    """The loss to go back from: what the function gives, the model's own, or a fixed projection.
+
+    A projection is made inside `projecting`: its operators are not the user's.
+    """
     if loss is not None:
         found: object = loss(out)
         if not isinstance(found, torch.Tensor) or found.numel() != 1:
@@ -87,7 +95,8 @@ def loss_of(out: Any, loss: LossFunction | None) -> torch.Tensor | None:
     tensors = [item for item in floating_outputs(out) if item.requires_grad]
     if len(tensors) == 1 and tensors[0].numel() == 1:
         return tensors[0]
-    return _projection(tensors) if tensors else None
+    with projecting or nullcontext():
+        return _projection(tensors) if tensors else None
 
 
 def _projection(tensors: list[torch.Tensor]) -> torch.Tensor:

@@ -34,11 +34,20 @@ class FirstBad:
     place: Place
     operator: str
     kind: str
-    """`nonfinite`, `amplified`, or `absorbed`."""
+    """`nonfinite`, `amplified`, `absorbed`, or `flushed`."""
     entering: float
     leaving: float
     layer: str
     """The module that should stay in high precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A line after which the error is larger than it was anywhere before."""
+
+    place: Place
+    entering: float
+    leaving: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,8 @@ class Plan:
     error_after: float
     runs: int
     reached: bool
+    stopped: str = ""
+    """What the model said when it could not be run in high precision, so that nothing could be tried."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +77,22 @@ class PrecisionReport:
     gradient_errors: dict[str, float]
     """Of each parameter, relative to the norm of all gradients."""
     operators: tuple[OperatorError, ...]
+    growth: tuple[Growth, ...]
+    """Lines of the forward pass at which the error grew, in their order."""
     first_bad: FirstBad | None
     plan: Plan | None
     simulated: bool
     flips: int
     notes: tuple[Any, ...]
     report: Report
+    unexplained: bool = False
+    """Results are worse than they may be, and no single line is the reason."""
     lang: str = "en"
+
+    @property
+    def loss_flushed(self) -> bool:
+        """The loss is exactly zero, and should not be."""
+        return self.loss_low == 0 and self.loss_high not in (None, 0.0)
 
     @property
     def gradient_error(self) -> float:

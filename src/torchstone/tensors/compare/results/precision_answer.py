@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 
 from torchstone.core.answer import Answer, Fact, Tile
@@ -10,6 +11,7 @@ from torchstone.core.pictures import Evidence
 from torchstone.core.text import Text
 from torchstone.tensors.compare.results.outcome import Plan, PrecisionReport
 
+_MOST_LINES = 12
 MODEL = Text("(model)", "（模型）")
 """Where no module of it is meant."""
 
@@ -18,13 +20,14 @@ def precision_answer(
     found: PrecisionReport, finding: Finding | None, pictures: tuple[Evidence, ...], topic: str
 ) -> Answer:
     """One sentence on the first bad place, or that there is none."""
-    above = found.plan is not None
     lines: tuple[Text, ...] = ()
     if finding is not None:
         lines = tuple(Text(m.say("en"), m.say("zh")) for m in (finding.why, finding.remedy))
+    elif found.unexplained:
+        lines = _growth_lines(found)
     return Answer(
         headline=_headline(found, finding),
-        state="bad" if finding is not None else "warning" if above else "good",
+        state="bad" if finding is not None else "warning" if found.unexplained else "good",
         warnings=_missed(found),
         about=tuple(_about(found)),
         tiles=tuple(_tiles(found)),
@@ -38,16 +41,45 @@ def precision_answer(
 def _headline(found: PrecisionReport, finding: Finding | None) -> Text:
     if finding is not None:
         return Text(finding.message("en"), finding.message("zh"))
-    if found.plan is not None:
-        error, bound = percent(found.output_error), percent(found.plan.bound)
+    if found.unexplained:
+        what = _harm(found)
         return Text(
-            f"The output error in {found.low} is {error}, above the bound of {bound}, and no single "
-            "operator is to blame",
-            f"{found.low} 下的输出误差为 {error}，超过目标 {bound}，但不是由某一个算子造成",
+            f"{what.en}, and no single line is to blame: the error grows over {len(found.growth)} lines",
+            f"{what.zh}，但不是由某一行造成：误差在 {len(found.growth)} 行中逐步增大",
         )
     return Text(
         f"No operator of the step loses precision in {found.low}",
         f"该步骤中没有算子在 {found.low} 下异常损失精度",
+    )
+
+
+def _growth_lines(found: PrecisionReport) -> tuple[Text, ...]:
+    """Where the error grows, at most a screen of it; all of it stands in the table."""
+    shown = []
+    for item in found.growth[-_MOST_LINES:]:
+        source = linecache.getline(item.place.path, item.place.line).strip()
+        text = f"{percent(item.entering)} → {percent(item.leaving)}  {item.place}  {source}"
+        shown.append(Text(text, text))
+    return tuple(shown)
+
+
+def _harm(found: PrecisionReport) -> Text:
+    """The worst that became of the step."""
+    if found.loss_flushed:
+        return Text(
+            f"The loss is 0 in {found.low} and {found.loss_high:.3g} in {found.high}",
+            f"{found.low} 下损失为 0，{found.high} 下为 {found.loss_high:.3g}",
+        )
+    if found.plan is not None:
+        error, bound = percent(found.output_error), percent(found.plan.bound)
+        return Text(
+            f"The output error in {found.low} is {error}, above the bound of {bound}",
+            f"{found.low} 下的输出误差为 {error}，超过目标 {bound}",
+        )
+    errors = percent(found.output_error), percent(found.gradient_error)
+    return Text(
+        f"In {found.low} the outputs are off by {errors[0]} and the gradients by {errors[1]}",
+        f"{found.low} 下输出误差为 {errors[0]}，梯度误差为 {errors[1]}",
     )
 
 

@@ -34,8 +34,10 @@ def precision_report(found: PrecisionReport, subject: str, unit: float) -> Preci
     findings = (_finding(found, found.first_bad),) if found.first_bad else ()
     topic = TOPIC_OF_RULE[findings[0].rule] if findings else ""
     pictures: tuple[Evidence, ...] = (
-        *(_snippet(found.first_bad) if found.first_bad else ()), *_depth_plot(found)
-    )  # fmt: skip
+        *(_snippet(found.first_bad) if found.first_bad else ()),
+        *((_growth_table(found),) if found.unexplained else ()),
+        *_depth_plot(found),
+    )
     answer = precision_answer(found, findings[0] if findings else None, pictures, topic)
     report = Report(
         TOOL,
@@ -57,6 +59,10 @@ _WHAT = {
         "`{operator}` is the first bad operator ({phase}): an error of {entering} goes in, {leaving} comes out",
         "`{operator}` 是最先出错的算子（{phase}）：输入误差 {entering}，输出误差 {leaving}",
     ),
+    "flushed": Text(
+        "`{operator}` makes the loss zero in {low}: it is too small for the format ({phase})",
+        "`{operator}` 使损失在 {low} 下变为零：数值小于该格式的范围（{phase}）",
+    ),
     "absorbed": Text(
         "an update of a running statistic is rounded away: {leaving} of it is lost",
         "运行统计量的更新被舍去：损失 {leaving}",
@@ -71,6 +77,10 @@ _WHY = {
         "subtracting nearly equal numbers, or adding many small ones to a large one, keeps the rounding "
         "errors and loses the value",
         "相近数相减，或把许多小数加到大数上，保留的是舍入误差，失去的是数值",
+    ),
+    "flushed": Text(
+        "no gradient comes back from a loss that is exactly zero",
+        "恒为零的损失不会产生任何梯度",
     ),
     "absorbed": Text(
         "the update is smaller than half a unit in the last place of the statistic",
@@ -135,6 +145,28 @@ def _snippet(bad: FirstBad) -> tuple[Snippet, ...]:
 def _bad_table(found: PrecisionReport, bad: FirstBad) -> Table:
     rows = [item for item in found.operators if item.place == bad.place]
     return _operator_table(rows, Text("Operators of this line", "该行的算子"))
+
+
+def _growth_table(found: PrecisionReport) -> Table:
+    """Where the error grew, line by line."""
+    columns = (
+        Text("line", "行"),
+        Text("module", "模块"),
+        Text("error in %", "输入误差 %"),
+        Text("error out %", "输出误差 %"),
+        Text("source", "源码"),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{item.place.path.rsplit('/', 1)[-1]}:{item.place.line}",
+            item.place.module or MODEL,
+            _cell(item.entering),
+            _cell(item.leaving),
+            linecache.getline(item.place.path, item.place.line).strip(),
+        )
+        for item in found.growth
+    ]
+    return Table(Text("Where the error grows", "误差逐行的增长"), columns, tuple(rows))
 
 
 def _operator_table(rows: Iterable[OperatorError], name: Text) -> Table:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+
+from torchstone.tensors.compare.limits import Limits
+
+_GROWN = 1.5
+"""A value is listed among those at which the error grew if it makes the largest error so many times larger."""
 
 
 @dataclass(slots=True)
@@ -23,13 +29,26 @@ class OperatorErrors:
     """Integers, masks and branches that came out otherwise."""
 
 
-@dataclass(slots=True)
-class SiteErrors:
-    """One place of the program: the error that enters from elsewhere and the error that leaves."""
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The error of one value that left a place, and the largest one of what it was made from."""
 
-    order: int
     entering: float = 0.0
     leaving: float = 0.0
+
+    def growth(self, unit: float) -> float:
+        """How many times larger the error became; a rounding of the inputs is always there."""
+        return self.leaving / max(self.entering, unit)
+
+
+@dataclass(slots=True)
+class SiteErrors:
+    """One place of the program: the errors that entered from elsewhere and left again."""
+
+    order: int
+    steepest: Passage = Passage()
+    """The error that grew most. A loop gives a line its own errors of earlier rounds: the largest ones that
+    entered and left over all rounds say nothing about growth."""
     operators: dict[str, OperatorErrors] = field(default_factory=dict)
 
 
@@ -47,7 +66,11 @@ class Broken:
 class Ledger:
     """Everything that one run measured."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._largest = limits.unit
+        self.growth: list[tuple[int, Passage]] = []
+        """The values of the forward pass, in their order, whose error was larger than any before; with their places."""
         self.sites: dict[int, SiteErrors] = {}
         self.broken: list[Broken] = []
         self.unsupported: dict[str, str] = {}
@@ -72,8 +95,15 @@ class Ledger:
             found = site.operators[name] = OperatorErrors(name, self.count)
         return found
 
-    def consume(self, producer: int, error: float) -> None:
-        """An error leaves the place that made it."""
-        if producer >= 0:
-            site = self.site(producer)
-            site.leaving = max(site.leaving, error)
+    def leave(self, producer: int, phase: str, entering: float, leaving: float) -> None:
+        """An error leaves the place that made it; of small ones nobody asks how much they grew."""
+        if producer < 0:
+            return
+        site, unit = self.site(producer), self._limits.unit
+        if phase == "forward" and math.isfinite(leaving) and leaving > _GROWN * self._largest:
+            self._largest = leaving
+            self.growth.append((producer, Passage(entering, leaving)))
+        if leaving > self._limits.suspicious(phase):
+            passage = Passage(entering, leaving)
+            if passage.growth(unit) > site.steepest.growth(unit):
+                site.steepest = passage

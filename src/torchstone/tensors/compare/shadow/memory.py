@@ -23,6 +23,8 @@ class Shadow:
     item_bytes: int
     error: float
     """Norm of the difference over the norm, when it was last written."""
+    entered: float
+    """The largest error among what it was made from, at the place that made it: what came from other places."""
     norm: float
     site: int
     """Which place of the program wrote it; -1 for what came from outside."""
@@ -105,9 +107,15 @@ class ShadowMemory:
         return found.flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
     def set(
-        self, tensor: torch.Tensor, value: torch.Tensor, error: float, norm: float, site: int,
+        self,
+        tensor: torch.Tensor,
+        value: torch.Tensor,
+        error: float,
+        norm: float,
+        site: int,
         origin: int = -1,
-    ) -> None:  # fmt: skip
+        entered: float = 0.0,
+    ) -> None:
         """A fresh tensor of the low run has this shadow."""
         storage = tensor.untyped_storage()
         size = storage.nbytes() // max(tensor.element_size(), 1)
@@ -118,6 +126,7 @@ class ShadowMemory:
             flat = torch.zeros(size, dtype=value.dtype, device=value.device)
             flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).copy_(value)
         made = self._keep(tensor, storage, flat, error, norm, site)
+        made.entered = entered
         made.origin = site if origin < 0 else origin
 
     def _keep(
@@ -125,7 +134,7 @@ class ShadowMemory:
         site: int,
     ) -> Shadow:  # fmt: skip
         key = storage._cdata
-        made = Shadow(flat, tensor.element_size(), error, norm, site, site)
+        made = Shadow(flat, tensor.element_size(), error, 0.0, norm, site, site)
         made.guard = weakref.ref(storage, self._forget(key))
         self._shadows[key] = made
         return made

@@ -29,6 +29,7 @@ class Places:
         self._nodes: dict[int, int] = {}
         """Site of a forward operator, by the number of its autograd node."""
         self._where = Where()
+        self._is_ours = False
 
     def now(self) -> int:
         """The number of the place that calls an operator now."""
@@ -49,17 +50,27 @@ class Places:
         made = self._nodes.get(node._sequence_nr())
         return None if made is None else self.all[made]
 
+    @contextmanager
+    def nowhere(self) -> Iterator[None]:
+        """Operators that are called while this is open are on no line of the user's."""
+        self._is_ours = True
+        try:
+            yield
+        finally:
+            self._is_ours = False
+
     def _forward(self) -> int:
         module = self._stack[-1] if self._stack else ""
-        number = self._number(self._where.nearest(4), module, "forward")
-        self._nodes[next_sequence_number() - 1] = number
+        line = NOWHERE if self._is_ours else self._where.nearest(4)
+        number = self._number(line, module, "forward")
+        # an operator that makes no node finds the number of the last one, which has its place already
+        self._nodes.setdefault(next_sequence_number() - 1, number)
         return number
 
-    def number_of(self, place: Place) -> int:
-        """The number of a place, or -2 while it was not seen."""
-        return self._numbers.get(
-            (place.path, place.line, place.scope, place.module, place.phase), -2
-        )
+    def note_view(self) -> None:
+        """A view makes a node, and its backward may compute."""
+        if current_node() is None and next_sequence_number() - 1 not in self._nodes:
+            self._forward()
 
     def _number(self, line: Place, module: str, phase: str) -> int:
         key = (line.path, line.line, line.scope, module, phase)

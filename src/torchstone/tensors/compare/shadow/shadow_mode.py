@@ -7,14 +7,14 @@ came in. `local` is the operator in high precision on the low inputs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 
-from torchstone.core.place import Place
 from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.operators import OpOverload
+from torchstone.tensors.compare.limits import Limits
 from torchstone.tensors.compare.shadow.arguments import (
     as_returned,
     flat,
@@ -38,6 +38,9 @@ _ZERO_GRADIENT = 0.1
 """A gradient whose exact value is zero (a bias before a batch norm, a key bias) has any relative error:
 in the backward pass errors are taken relative to at least this share of the largest input's norm."""
 
+Line = tuple[str, int]
+"""A path and a line of it: what a reader can change, whatever module runs it and in whatever round."""
+
 
 class ShadowMode(TorchDispatchMode):
     """Shadows every operator that is called while it is open."""
@@ -46,14 +49,14 @@ class ShadowMode(TorchDispatchMode):
 
     def __init__(
         self, low: torch.dtype, high: torch.dtype, places: Places, simulate: bool,
-        wanted: Callable[[], bool] = lambda: True, repair: Place | None = None,
+        wanted: Callable[[], bool] = lambda: True, repair: Collection[Line] = (),
         block_of: Callable[[str], str] | None = None,
         before_write: Callable[[list[torch.Tensor]], None] = lambda _: None,
     ) -> None:  # fmt: skip
         super().__init__()  # type: ignore[no-untyped-call]
         self.low, self.high = low, high
         self.memory = ShadowMemory(high)
-        self.ledger = Ledger()
+        self.ledger = Ledger(Limits.of(low))
         self.places = places
         self.simulate = simulate
         self._wanted = wanted
@@ -65,11 +68,16 @@ class ShadowMode(TorchDispatchMode):
         self.boundary_error = 0.0
         """The largest error that went from one layer into another."""
         self._repair = repair
-        """A place whose results are made exact, to see what they do to the rest."""
+        """Lines whose results are made exact, to see what they do to the rest."""
+        self._repaired: dict[int, bool] = {}
         self._types = ResultTypes()
         # 16-bit kernels accumulate in fp32: that is exact enough to measure their rounding
         self._local = torch.float32 if low.itemsize <= 2 else torch.float64
         self._operands: list[torch.Tensor] = []
+        self._entered = 0.0
+        """The largest error that the running operator has from other places."""
+        self._written: list[torch.Tensor] = []
+        """What it writes to: the local run writes to copies."""
         self._alive: list[torch.Tensor] = []
 
     def __torch_dispatch__(
@@ -81,6 +89,7 @@ class ShadowMode(TorchDispatchMode):
             return func(*args, **kwargs)
         facts = operator_facts(func)
         if facts.view:
+            self.places.note_view()
             return func(*args, **kwargs)
         if not self._wanted():
             return self._unseen(func, facts, args, kwargs)
@@ -106,9 +115,9 @@ class ShadowMode(TorchDispatchMode):
         site = self.places.now()
         inputs = [item for item in tensors_of(args, kwargs) if _is_wide(item)]
         shadows = [found for item in inputs if (found := self.memory.find(item)) is not None]
-        entering = self._consume(shadows, site)
+        entering, self._entered = self._consume(shadows, site)
         if self._block_of is not None and self._left_block(self._block_of, site, entering):
-            shadows, entering = [], 0.0
+            shadows, entering, self._entered = [], 0.0, 0.0
         self._operands = inputs
         written = written_tensors(facts, args, kwargs)
         self._before_write(written)
@@ -135,32 +144,43 @@ class ShadowMode(TorchDispatchMode):
         self.memory.clear()
         return True
 
-    @property
-    def _repaired(self) -> int:
-        return -2 if self._repair is None else self.places.number_of(self._repair)
+    def _is_repaired(self, site: int) -> bool:
+        known = self._repaired.get(site)
+        if known is None:
+            place = self.places.all[site]
+            known = self._repaired[site] = (place.path, place.line) in self._repair
+        return known
 
-    def _consume(self, shadows: list[Shadow], site: int) -> float:
-        """The largest error among the inputs; that of other places enters this one."""
-        largest = 0.0
+    def _consume(self, shadows: list[Shadow], site: int) -> tuple[float, float]:
+        """The largest error among the inputs, and the largest that comes from other places."""
+        largest = entered = 0.0
         for shadow in shadows:
-            if shadow.error > largest:
-                largest = shadow.error
-            if shadow.site != site:
-                self.ledger.consume(shadow.site, shadow.error)
-                own = self.ledger.site(site)
-                if shadow.error > own.entering:
-                    own.entering = shadow.error
-        return largest
+            largest = max(largest, shadow.error)
+            if shadow.site == site:
+                entered = max(entered, shadow.entered)
+            else:
+                entered = max(entered, shadow.error)
+                self.left(shadow)
+        return largest, entered
+
+    def left(self, shadow: Shadow, most: float = math.inf) -> None:
+        """A value is used by another place than made it; `most` where its error counts for less there."""
+        if shadow.site >= 0:
+            phase = self.places.all[shadow.site].phase
+            self.ledger.leave(shadow.site, phase, shadow.entered, min(shadow.error, most))
 
     def _run_local(self, func: Any, facts: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
         """In high precision on copies of the low inputs; gives the results, then what was written."""
         if facts.random:
             return None
+        self._written = written_tensors(facts, args, kwargs)
         local_args = mapped(args, self._local_copy)
         local_kwargs = {key: mapped(value, self._local_copy) for key, value in kwargs.items()}
         try:
             out = func(*local_args, **local_kwargs)
-        except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        except (
+            Exception
+        ):  # without a local run the whole error counts as inherited; the low run decides
             return None
         return flat(out), written_tensors(facts, local_args, local_kwargs)
 
@@ -168,7 +188,8 @@ class ShadowMode(TorchDispatchMode):
         if isinstance(value, torch.Tensor):
             if value.dtype == self.low:
                 return value.to(self._local)
-            return value.clone() if value.is_floating_point() else value
+            written = any(value is item for item in self._written)
+            return value.clone() if written or value.is_floating_point() else value
         return self._local if value == self.low and isinstance(value, torch.dtype) else value
 
     def _run_high(
@@ -191,7 +212,9 @@ class ShadowMode(TorchDispatchMode):
             return flat(
                 func(*mapped(args, shadow), **{k: mapped(v, shadow) for k, v in kwargs.items()})
             )
-        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        except (
+            Exception
+        ) as error:  # of the shadow alone, such as an index that flipped: it is noted
             said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
             self.ledger.unsupported.setdefault(facts.name, said)
             for tensor in written_tensors(facts, args, kwargs):
@@ -256,12 +279,13 @@ class ShadowMode(TorchDispatchMode):
                 self.memory.drop(target)
                 continue
             value = self.memory.value(target)
-            if self._repaired == site:
+            if self._is_repaired(site):
                 target.copy_(value)
             error, norm = self._errors(facts, target, copy, value, site, entering, shadows)
             found = self.memory.find(target)
             if found is not None:
                 found.error, found.norm, found.site = error, norm, site
+                found.entered = self._entered
 
     def _measure_results(
         self, facts: Operator, out: Any, local: Any, high: Any, written: list[torch.Tensor],
@@ -292,7 +316,7 @@ class ShadowMode(TorchDispatchMode):
                     low_item, high_item, 0.0, 0.0, site
                 )  # the same numbers on both sides
                 continue
-            if self._repaired == site:
+            if self._is_repaired(site):
                 low_item.copy_(high_item)
             if facts.auxiliary and first >= 0:
                 self.memory.set(low_item, high_item, first, _norm(high_item), site)
@@ -301,8 +325,9 @@ class ShadowMode(TorchDispatchMode):
                 facts, low_item, local_item, high_item, site, entering, shadows
             )
             first = error
-            origin = shadows[0].origin if facts.name in CARRIERS and shadows else site
-            self.memory.set(low_item, high_item, error, norm, site, origin)
+            origin = self._origin_of_zeros(low_item) if facts.name in CARRIERS else None
+            origin = site if origin is None else origin
+            self.memory.set(low_item, high_item, error, norm, site, origin, self._entered)
 
     def _flips(self, facts: Operator, low: torch.Tensor, high: torch.Tensor, site: int) -> None:
         """Integers and masks are shadowed only where they differ."""
@@ -344,11 +369,14 @@ class ShadowMode(TorchDispatchMode):
         if entering > 0:
             record.amplification = max(record.amplification, passed / entering)
         if facts.kink:  # flips are counted, not blamed: as if the error had come from outside
-            own = self.ledger.site(site)
-            own.entering = max(own.entering, error)
+            self._entered = max(self._entered, error)
         return error, norm
 
-    def _flushed_divisor(self) -> int | None:
+    def _origin_of_zeros(self, low: torch.Tensor) -> int | None:
+        """The place that made zeros which the operator only passed on; None where it made them itself."""
+        return self._flushed_operand() if bool((low == 0).any()) else None
+
+    def _flushed_operand(self) -> int | None:
         """The place that made an operand zero which is not zero in the reference."""
         for item in self._operands:
             shadow = self.memory.find(item)
@@ -363,7 +391,7 @@ class ShadowMode(TorchDispatchMode):
         good_high = high.isfinite()
         good = good_high & wide.isfinite()
         if bool((good_high & ~good).any()):
-            because = self._flushed_divisor() if facts.name in DIVISIONS else None
+            because = self._flushed_operand() if facts.name in DIVISIONS else None
             self.ledger.broken.append(
                 Broken(site, facts.name, self.ledger.count, site if because is None else because)
             )
