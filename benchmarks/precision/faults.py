@@ -109,9 +109,10 @@ def find_sites(architecture: Architecture, folder: Path) -> list[Site]:
 
     def probe(index: int, value: Any) -> Any:
         wide = isinstance(value, torch.Tensor) and value.is_floating_point()
-        if wide and value.numel() >= _LEAST_ELEMENTS:
-            usable = 0 < value.detach().abs().amax() < _LARGEST
-            (seen if usable else unusable).add(index)
+        usable = wide and value.numel() >= _LEAST_ELEMENTS
+        if usable:
+            usable = bool(0 < value.detach().abs().amax() < _LARGEST)
+        (seen if usable else unusable).add(index)
         return value
 
     text = rewrite(

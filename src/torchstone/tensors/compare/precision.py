@@ -10,12 +10,14 @@ import torch
 from torch import nn
 
 from torchstone.core.errors import InputError
+from torchstone.core.place import Place
 from torchstone.core.text import Text, locale_lang
 from torchstone.tensors.compare.limits import Limits
 from torchstone.tensors.compare.plan import find_plan
 from torchstone.tensors.compare.results.outcome import FirstBad, PrecisionReport
 from torchstone.tensors.compare.results.precision_report import precision_report
 from torchstone.tensors.compare.settings import Settings, check_number, checked_settings
+from torchstone.tensors.compare.shadow.shadow_mode import Line
 from torchstone.tensors.compare.shadowed_step import ShadowedStep, run_with_shadow
 from torchstone.tensors.compare.step import (
     Batch,
@@ -106,8 +108,13 @@ def _to_blame(
         for suspect in first.suspects[:_MOST_SUSPECTS]:
             if suspect.kind == "nonfinite":
                 return suspect
-            line = (suspect.place.path, suspect.place.line)
-            again = run_with_shadow(model, batch, settings, [line])
+            again = run_with_shadow(model, batch, settings, _lines_to_repair(suspect.place))
             if first.is_cured_by(again, least):
                 return suspect
     return first.lost_loss or first.lost_statistic
+
+
+def _lines_to_repair(place: Place) -> list[Line]:
+    """A line as it runs forward, and its gradients with it; for what a backward did, that alone."""
+    phases = ("forward", "backward") if place.phase == "forward" else ("backward",)
+    return [(place.path, place.line, phase) for phase in phases]

@@ -38,8 +38,8 @@ _ZERO_GRADIENT = 0.1
 """A gradient whose exact value is zero (a bias before a batch norm, a key bias) has any relative error:
 in the backward pass errors are taken relative to at least this share of the largest input's norm."""
 
-Line = tuple[str, int]
-"""A path and a line of it: what a reader can change, whatever module runs it and in whatever round."""
+Line = tuple[str, int, str]
+"""A path, a line of it and a phase: what a reader can change, whatever module runs it and in whatever round."""
 
 
 class ShadowMode(TorchDispatchMode):
@@ -148,7 +148,8 @@ class ShadowMode(TorchDispatchMode):
         known = self._repaired.get(site)
         if known is None:
             place = self.places.all[site]
-            known = self._repaired[site] = (place.path, place.line) in self._repair
+            line = (place.path, place.line)
+            known = self._repaired[site] = (*line, place.phase) in self._repair
         return known
 
     def _consume(self, shadows: list[Shadow], site: int) -> tuple[float, float]:
