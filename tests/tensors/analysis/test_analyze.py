@@ -44,7 +44,8 @@ def test_it_reads_as_mapping_object_text_and_page() -> None:
     assert dict(report)["dim_ratio"] == report.dim_ratio
     with pytest.raises(KeyError):
         report["nothing"]
-    assert str(report).startswith("✗ dimension 1 of axis 1 is 800 × smaller than dimension 0")
+    assert str(report).startswith("✗ ranges along axis 1 differ by 1,500 ×")
+    assert "800" not in str(report)  # one ratio, the one of `dim_ratio`
     assert "bbox_pred: [HIGH]" in report.to("text", detail=2)
     assert "<iframe" in report._repr_html_()
     assert json.loads(report.to_json())["findings"][0]["rule"] == "tensor-unbalanced-axis"

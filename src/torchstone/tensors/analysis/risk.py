@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.tensors.analysis.errors.axes import dim_ratio
 from torchstone.tensors.analysis.errors.figures import Figures
 from torchstone.tensors.analysis.errors.imbalance import AlongAxis, Pair
 from torchstone.tensors.analysis.remedies import (
@@ -42,7 +43,7 @@ def judge_tensor(
     remedies: tuple[Remedy, ...] = (loss_scale,) if loss_scale else ()
     if axes.pair is not None:
         balancing = imbalance_remedies(axes.pair.large_values, axes.pair.small_values)
-        unbalanced = _judge_imbalance(axes.pair, balancing)
+        unbalanced = _judge_imbalance(axes.pair, dim_ratio(axes.stats), balancing)
         risks += [unbalanced] if unbalanced else []
         remedies += balancing
     return risks, remedies
@@ -54,9 +55,9 @@ def risk_level(risks: Sequence[Risk]) -> str:
     return worst.severity.value if worst else "LOW"
 
 
-def _judge_imbalance(pair: Pair, remedies: tuple[Remedy, ...]) -> Risk | None:
+def _judge_imbalance(pair: Pair, ratio: float, remedies: tuple[Remedy, ...]) -> Risk | None:
     """The small index of an axis is eaten by the large one in a 16-bit reduction."""
-    lost, ratio, axis = pair.lost, pair.ratio, pair.axis
+    lost, axis = pair.lost, pair.axis
     if lost < MEDIUM:
         return None
     best = next((item for item in remedies if item.lost < MEDIUM), None)
@@ -69,10 +70,10 @@ def _judge_imbalance(pair: Pair, remedies: tuple[Remedy, ...]) -> Risk | None:
         "tensor-unbalanced-axis",
         Severity.HIGH if lost >= HIGH else Severity.MEDIUM,
         Text(
-            f"dimension {pair.small} of axis {axis} is {times(ratio)} × smaller than dimension {pair.large}: "
-            f"a 16-bit reduction over the axis loses {share} of it",
-            f"第 {axis} 轴上，维度{pair.small}数值范围小，是维度{pair.large}的 1/{times(ratio)}："
-            f"在该轴上以 16 位做 reduce 会损失其{share_zh}",
+            f"ranges along axis {axis} differ by {times(ratio)} ×: a 16-bit reduction over it loses {share} of "
+            f"dimension {pair.small} beside dimension {pair.large}",
+            f"第 {axis} 轴上数值范围相差 {times(ratio)} 倍：在该轴上以 16 位做 reduce 时，"
+            f"维度{pair.small}（相对维度{pair.large}）会损失{share_zh}",
         ),
         Text(
             "bf16 keeps 8 bits and fp16 11 bits of the larger number; what lies below is rounded away",

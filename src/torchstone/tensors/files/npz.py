@@ -19,6 +19,9 @@ from torchstone.tensors.files.stored import (
 
 ENDINGS = (".npz",)
 _LOCAL_HEADER = 30
+_UNPACKED = 1 << 28
+"""Up to 256 MB are read in a second, whatever they were packed into."""
+_SHRUNK = 100
 
 
 def read_entries(path: Path) -> list[StoredTensor]:
@@ -41,9 +44,23 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Stor
     return stored_array(name, shape, order, kind, member_bytes(info, path, start), path)
 
 
+def _check_packing(info: zipfile.ZipInfo, path: Path) -> None:
+    """Weights do not shrink a hundred times: what does is made to fill a disk or to take hours."""
+    if info.file_size > max(_UNPACKED, _SHRUNK * info.compress_size):
+        size, small = f"{info.file_size:,}", f"{info.compress_size:,}"
+        raise damaged(
+            path,
+            Text(
+                f"{info.filename!r}, {size} bytes packed into {small}",
+                f"{info.filename!r}：{size} 字节被压缩为 {small} 字节",
+            ),
+        )
+
+
 def member_bytes(info: zipfile.ZipInfo, path: Path, skip: int = 0) -> Bytes:
     """The bytes of a member after its first `skip`; a stored one is read in place."""
     if info.compress_type != zipfile.ZIP_STORED:
+        _check_packing(info, path)
         return PackedBytes(path, info.filename, skip)
     with path.open("rb") as file:
         file.seek(info.header_offset)

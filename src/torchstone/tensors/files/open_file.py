@@ -12,7 +12,7 @@ from pathlib import Path
 from torchstone.core.errors import InputError, TorchstoneError, system_said
 from torchstone.core.text import Text
 from torchstone.tensors.files import gguf, npy, npz, safetensors, torch_file
-from torchstone.tensors.files.stored import StoredTensor, UnreadableBytes, damaged
+from torchstone.tensors.files.stored import StoredTensor, UnreadableBytes, check_count, damaged
 
 _READERS: dict[str, Callable[[Path], list[StoredTensor]]] = {
     ending: module.read_entries
@@ -29,6 +29,7 @@ def open_tensors(path: Path) -> list[StoredTensor]:
     """The tensors behind a path, in the order of the file."""
     try:
         found = _opened(path)
+        check_count(path, len(found))
         for entry in found:
             _check_shape(entry)
     except OSError as error:

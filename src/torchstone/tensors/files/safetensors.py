@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from torchstone.core.text import Text
-from torchstone.tensors.files.stored import FileBytes, StoredTensor, damaged
+from torchstone.tensors.files.stored import FileBytes, StoredTensor, check_count, damaged
 
 ENDINGS = (".safetensors",)
 _MOST_HEADER = 100_000_000  # as the safetensors library has it
@@ -41,6 +41,7 @@ def read_entries(path: Path) -> list[StoredTensor]:
             )
         text = file.read(length)
     table = _parsed(text, path)
+    check_count(path, len(table))
     start = 8 + length
     entries = [_entry(name, item, start, path) for name, item in table.items()]
     _check_tiling([item["data_offsets"] for item in table.values()], size - start, path)

@@ -290,3 +290,18 @@ def truncated(path: Path) -> InputError:
     return damaged(
         path, Text("a file that ends before its data does", "数据不完整、提前结束的文件")
     )
+
+
+_MOST_TENSORS = 150_000
+"""Published checkpoints have up to 92,000 (DeepSeek-V3: every expert of every layer, and its scales)."""
+
+
+def check_count(path: Path, count: int) -> None:
+    """A file that names tensors without end is refused before any of them is looked at."""
+    if count > _MOST_TENSORS:
+        raise InputError(
+            str(path),
+            Text(f"{count:,} tensors", f"{count:,} 个张量"),
+            Text(f"at most {_MOST_TENSORS:,}", f"最多 {_MOST_TENSORS:,} 个"),
+            Text("pass one shard of the checkpoint", "请传入检查点的一个分片"),
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -43,6 +44,7 @@ _FLUSHED = 0.01
 """Below 1 % flushed was healthy in published fp8 training (Ling 2.0)."""
 _WORST_ROW_DB = 15.0
 """An e4m3 row without flush or clip has 31 dB; 15 dB means that half of its power is gone twice."""
+_SHOWN = 5  # tensors on a first screen; all of them stand in the table
 _NAMED = 8  # names in one sentence
 _FINER = ("row", "128x128", "1x128")
 _FLOATING = ("float", "bfloat", "Q", "q", "IQ", "TQ", "MXFP", "NVFP")
@@ -151,10 +153,41 @@ def _answer(summaries: list[TensorSummary], count: int, subject: str) -> Answer:
             Tile(Text("stay in bf16", "保持 bf16"), f"{len(refused)}", state="bad" if refused else "plain"),
             Tile(Text("with NaN or Inf", "含 NaN 或 Inf"), f"{broken}", state="bad" if broken else "plain"),
         ),
-        lines=tuple(line for line, names in zip(lines, (refused, finer), strict=True) if names),
+        lines=(
+            *(line for line, names in zip(lines, (refused, finer), strict=True) if names),
+            *_rows_of_first_screen(summaries),
+        ),
         pictures=(_table(summaries), *_heatmaps(matrices)),
         next=(shlex.join(["torchstone", "tensor", subject, "--name", summaries[0].name]),) if summaries else (),
     )  # fmt: skip
+
+
+def _rows_of_first_screen(summaries: list[TensorSummary]) -> list[Text]:
+    """The formats of the file, and the riskiest tensors with their ranges."""
+    if not summaries:
+        return []
+    kinds = Counter(item.dtype for item in summaries)
+    formats = ", ".join(f"{name} ({count})" for name, count in kinds.most_common())
+    shown = summaries[:_SHOWN]
+    wide = max(len(item.name) for item in shown)
+    rows = [
+        Text(
+            f"stored as {formats}; the riskiest of {len(summaries)}:",
+            f"存储格式 {formats}；{len(summaries)} 个张量中风险最高者：",
+        )
+    ]
+    for item in shown:
+        flushed = f"{100 * item.fp16.flushed:.2g} %", f"{100 * item.e4m3.flushed:.2g} %"
+        octaves = f"{item.octaves:.1f}"
+        rows.append(
+            Text(
+                f"{item.name:{wide}}  {item.risk}, largest {item.largest:.3g}, 2^{octaves} × the median, "
+                f"flushed: fp16 {flushed[0]}, e4m3 {flushed[1]}",
+                f"{item.name:{wide}}  风险{RISK_NAMES[item.risk].zh}，最大绝对值 {item.largest:.3g}，"
+                f"为中位数的 2^{octaves} 倍，下溢：fp16 {flushed[0]}，e4m3 {flushed[1]}",
+            )
+        )
+    return rows
 
 
 def _unread_warning(names: tuple[str, ...], count: int) -> tuple[Text, ...]:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from torchstone.core.text import Text
 from torchstone.tensors.files.npz import member_bytes
-from torchstone.tensors.files.stored import Bytes, FileBytes, StoredTensor, damaged, truncated
+from torchstone.tensors.files.stored import (
+    Bytes,
+    FileBytes,
+    StoredTensor,
+    check_count,
+    damaged,
+    truncated,
+)
 from torchstone.tensors.files.torch_pickle import read_pickle, tensors_in
 from torchstone.tensors.files.torch_records import StorageRecord
 from torchstone.tensors.files.torch_tensors import storages_of, stored_tensor
@@ -54,7 +61,8 @@ def _from_zip(path: Path) -> list[StoredTensor]:
             raise damaged(path, Text(f"no data for {name!r}", f"缺少 {name!r} 的数据"))
         return member_bytes(info, path), info.file_size
 
-    records = tensors_in(read_pickle(io.BytesIO(text), path))
+    records = list(tensors_in(read_pickle(io.BytesIO(text), path)))
+    check_count(path, len(records))
     return [stored_tensor(name, record, find, path, swapped) for name, record in records]
 
 
@@ -72,6 +80,7 @@ def _from_legacy(path: Path) -> list[StoredTensor]:
         read_pickle(file, path)
         read_pickle(file, path)
         records = list(tensors_in(read_pickle(file, path)))
+        check_count(path, len(records))
         keys = read_pickle(file, path)
         if not isinstance(keys, list):
             raise damaged(path, Text("no list of storages", "缺少存储列表"))

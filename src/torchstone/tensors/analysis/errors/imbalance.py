@@ -31,8 +31,6 @@ class Pair:
     small: int
     large_values: torch.Tensor
     small_values: torch.Tensor
-    ratio: float
-    """Magnitude of the large over that of the small index."""
     lost: float
     """Share of the small index that a 16-bit sum with the large one loses, measured."""
 
@@ -78,7 +76,7 @@ def _furthest_apart(
     most, least = (distribution.source.one_index(axis, index, count) for index in (large, small))
     formats = _holding(most, least)
     lost = max((share_lost(most, least, add_in_format(kind)) for kind in formats), default=0.0)
-    return Pair(axis, large, small, most, least, float(size[large] / size[small]), lost)
+    return Pair(axis, large, small, most, least, lost)
 
 
 def _holding(large: torch.Tensor, small: torch.Tensor) -> list[Format]:
