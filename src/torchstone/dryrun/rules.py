@@ -85,6 +85,42 @@ ANNOTATION = Rule(
         "注解与程序不一致：其中之一有误",
     ),
 )  # fmt: skip
+KINDS = Rule(
+    "DR204",
+    "loss-of-other-numbers",
+    Severity.HIGH,
+    Text(
+        "a loss is given another kind of numbers than it takes",
+        "损失函数得到的数值种类与其要求不符",
+    ),
+    Text(
+        "the loss is a number and goes down, but it is not the loss that was meant: gradients are small or wrong",
+        "损失仍是一个会下降的数，但并非所要的损失：梯度偏小或有误",
+    ),
+    "meaning",
+)
+CUT = Rule(
+    "DR205",
+    "graph-is-cut",
+    Severity.HIGH,
+    Text("parameters of the optimizer never get a gradient", "优化器中的参数从未得到梯度"),
+    Text(
+        "the value has no way back to the parameters behind it: they keep the values they began with",
+        "该值与其后的参数之间没有反向路径：这些参数始终保持初始值",
+    ),
+    "meaning",
+)
+LEAK = Rule(
+    "DR206",
+    "evaluates-training-rows",
+    Severity.HIGH,
+    Text("rows that are trained on are evaluated too", "用于训练的行也用于评估"),
+    Text(
+        "the result of the evaluation is too good: the model has seen these rows",
+        "评估结果偏高：模型已见过这些行",
+    ),
+    "meaning",
+)
 MEMORY = Rule(
     "DR301", "does-not-fit", Severity.HIGH,
     Text("the step needs more memory than the device has", "单步所需显存超过设备容量"),
@@ -214,5 +250,5 @@ RANKS = (
 
 SINGLE_PROCESS = (
     REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, ANNOTATION,
-    MEMORY, GRAPH_BREAK, RECOMPILED, CONSTRAINT,
+    KINDS, CUT, LEAK, MEMORY, GRAPH_BREAK, RECOMPILED, CONSTRAINT,
 )  # fmt: skip

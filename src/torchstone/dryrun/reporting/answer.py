@@ -40,7 +40,16 @@ ENDINGS = {
 """How the program of a class of ranks ended, beside its lane."""
 _ASSUMED = "assumptions"
 _RUNS = frozenset(
-    rule.id for rule in (rules.BROADCAST, rules.ANNOTATION, rules.DRIFT, rules.REPLICAS)
+    rule.id
+    for rule in (
+        rules.BROADCAST,
+        rules.ANNOTATION,
+        rules.KINDS,
+        rules.CUT,
+        rules.LEAK,
+        rules.DRIFT,
+        rules.REPLICAS,
+    )
 )
 """Findings of programs that run to their end: wrong, but without an error."""
 

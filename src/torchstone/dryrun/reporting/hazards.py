@@ -12,7 +12,10 @@ from torchstone.dryrun.reporting.findings import make_finding, snippet_at
 from torchstone.dryrun.reporting.refused import evidence_of
 from torchstone.dryrun.shapes.words import shape_text
 
-_HAZARDS = {rules.BROADCAST.id: rules.BROADCAST, rules.FLOAT64.id: rules.FLOAT64}
+_HAZARDS = {
+    rule.id: rule for rule in (rules.BROADCAST, rules.FLOAT64, rules.KINDS, rules.CUT, rules.LEAK)
+}
+_ABOUT_MEANING = frozenset((rules.KINDS.id, rules.CUT.id, rules.LEAK.id))
 SHOWN = (*_HAZARDS, rules.ANNOTATION.id)
 """Hazards that one rank alone can tell."""
 
@@ -37,15 +40,31 @@ def hazard_finding(hazard: Hazard) -> Finding:
             "make the float64 tensor float32 where it comes in: .float()",
             "在来源处把 float64 张量转为 float32：.float()",
         ),
+        rules.KINDS.id: Text(
+            "cross_entropy and binary_cross_entropy_with_logits take logits, nll_loss and kl_div log-probabilities, "
+            "binary_cross_entropy probabilities: take the activation out, or take the loss that fits",
+            "cross_entropy 与 binary_cross_entropy_with_logits 需要 logits，nll_loss 与 kl_div 需要对数概率，"
+            "binary_cross_entropy 需要概率：去掉激活函数，或换用对应的损失",
+        ),
+        rules.CUT.id: Text(
+            "take the cut out, or leave the parameters out of the optimizer if they should not be trained",
+            "去掉此处的截断；若这些参数本不应训练，则不要放入优化器",
+        ),
+        rules.LEAK.id: Text(
+            "split the rows once, and give no row to both",
+            "只划分一次数据，同一行不要同时给两边",
+        ),
     }
     return make_finding(
         rule,
-        Text("{op}: {detail} ({shapes})", "{op}：{detail_zh}（{shapes}）"),
+        Text("{op} {detail}{shapes}", "{op} {detail_zh}{shapes}")
+        if hazard.rule in _ABOUT_MEANING
+        else Text("{op}: {detail} ({shapes})", "{op}：{detail_zh}（{shapes}）"),
         {
             "op": hazard.op,
             "detail": words(hazard.detail, "en"),
             "detail_zh": words(hazard.detail, "zh"),
-            "shapes": shapes,
+            "shapes": "" if hazard.rule in _ABOUT_MEANING else shapes,
         },
         rule.why,
         Message(f"{rule.name}-fix", fixes[rule.id]),

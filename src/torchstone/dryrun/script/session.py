@@ -96,6 +96,10 @@ class Session:
     """Puts the record where it belongs and ends the process, whatever the program is doing."""
     totals: dict[StorageWeakRef, int] = field(default_factory=dict)
     """What the values of a storage without values add up to, where that is known: counts of elements."""
+    on_rows: Callable[[Any, Place, int, int], None] = lambda *batch: None
+    """Is told of the dataset of a batch that the program is done with."""
+    late_hazards: Callable[[], tuple[Hazard, ...]] = tuple
+    """What only shows when the program has ended."""
     unfound: Callable[[], tuple[str, ...]] = tuple
     """Paths that the program looked for and did not find, the latest last."""
     looked_for: Callable[[str], Place] = lambda path: Place()

@@ -20,6 +20,9 @@ from torchstone.dryrun.annotations.observe import ShapeObserver
 from torchstone.dryrun.compiling.graph_breaks import compile_calls
 from torchstone.dryrun.compiling.recorded_calls import RecordedCalls
 from torchstone.dryrun.data_spec import parse_sample
+from torchstone.dryrun.meaning.cut_graphs import CutGraphs
+from torchstone.dryrun.meaning.data_rows import DataRows
+from torchstone.dryrun.meaning.kinds import Kinds
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.budget import limit_run
 from torchstone.dryrun.script.data.checkpoints import keep_checkpoints
@@ -134,6 +137,13 @@ def prepare(session: Session, sink: Sink) -> World:
     hazards = Hazards(session)
     calls.checks.append(hazards.check)
     calls.writers = hazards.writers
+    calls.checks.append(Kinds(session).check)
+    cut, rows = CutGraphs(session), DataRows(session)
+    calls.checks.append(cut.check)
+    calls.handlers[torch.Tensor.data.__get__] = cut.cut_by_data  # type: ignore[attr-defined]
+    cut.start()
+    session.on_rows = rows.used
+    session.late_hazards = lambda: (*cut.hazards(), *rows.hazards())
     if settings.real_parameters:
         session.note("real-parameters")
     else:
@@ -207,6 +217,8 @@ def finish(world: World, record: Record) -> Record:
     hazards = tuple(
         replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
     )
+    if record.ending in ("end", "budget"):  # what was not done yet is no fault
+        hazards += session.late_hazards()
     return replace(
         record,
         path=session.path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -47,7 +48,8 @@ class Hazards:
         left, right = args[0], args[1]
         if not (is_fake(left) or is_fake(right)) or left.shape == right.shape:
             return
-        if crosses(tuple(left.shape), tuple(right.shape)) and not _is_written_out(left, right):
+        crossing = crosses(tuple(left.shape), tuple(right.shape)) or _is_per_sample(left, right)
+        if crossing and not _is_written_out(left, right):
             both = (tuple(left.shape), tuple(right.shape))
             out = torch.broadcast_shapes(*both)
             self._session.hazard(
@@ -79,8 +81,6 @@ class Hazards:
 
     def writers(self, message: str) -> tuple[Place, ...]:
         """Where the tensor of autograd's complaint was written in place."""
-        import re
-
         shape = re.search(r"\[torch\.[\w.]+ \[([\d, ]*)\]\]", message)
         versions = re.search(r"is at version (\d+); expected version (\d+)", message)
         if versions is None:
@@ -109,6 +109,24 @@ def _inserts_axis(step: Step) -> bool:
     """`x[:, :1]` cuts an axis down and inserts none."""
     more = step.before is None or len(step.shape) > len(step.before.shape)
     return step.op.rpartition(".")[2] in _INSERTS and more
+
+
+def _is_per_sample(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """(B,) with (B, C, W), where B is W by chance: numbers of samples are spread along the last axis.
+
+    What the model holds has a place on the last axis (a bias, a scale); a vector that was made in the step has not.
+    """
+    small, large = (left, right) if left.dim() < right.dim() else (right, left)
+    if small.dim() != 1 or large.dim() < 3 or isinstance(small, torch.nn.Parameter):
+        return False
+    count = small.shape[0]
+    step = step_of(small)
+    made = step is not None and step.op.rpartition(".")[2] in _OF_SAMPLES
+    return bool(count > _SMALL and large.shape[0] == large.shape[-1] == count and made)
+
+
+_OF_SAMPLES = frozenset("__getitem__ index_select gather mean sum squeeze".split())
+"""Calls that make one number of each sample: a table looked up by its step, a reduction of the other axes."""
 
 
 def crosses(left: tuple[int, ...], right: tuple[int, ...]) -> bool:

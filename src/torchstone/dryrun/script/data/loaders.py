@@ -46,7 +46,12 @@ def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:
             else loader.collate_fn(items[0])
         )
         _count(session, label, len(indices))
+        spot, before = (
+            PROGRAM.here(2),
+            (session.counts.backwards, session.counts.evaluation_forwards),
+        )
         yield _marked(batch, f"DataLoader ({label}, {len(indices)})")
+        session.on_rows(loader.dataset, spot, *before)
     session.batch = ""
 
 

@@ -1,0 +1,149 @@
+"""What values mean: the wrong numbers for a loss, graphs that are cut, rows in two data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torchstone.core.report import Report
+
+Run = Callable[..., Report]
+
+_START = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+x, y = torch.randn(24, 8), torch.randint(0, 4, (24,))
+"""
+
+_WRONG_NUMBERS = (
+    _START
+    + """
+class Net(nn.Module):
+    def __init__(self, last):
+        super().__init__()
+        self.head = nn.Sequential(nn.Linear(8, 4))
+        if last is not None:
+            self.head.add_module("last", last)
+    def forward(self, x):
+        return self.head(x), x
+
+def train(net, criterion, target):
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    out, _ = net(x)
+    loss = criterion(out.view(-1, 4), target)  # here
+    loss.backward()
+    opt.step()
+
+hot = F.one_hot(y, 4).float()
+for last, criterion, target in CASES:
+    train(Net(last), criterion, target)
+"""
+)
+
+_SOFTMAX = "[(nn.Softmax(dim=1), nn.CrossEntropyLoss(), y)]"
+_OTHERS = (
+    "[(None, nn.NLLLoss(), y)]",
+    "[(nn.Softmax(dim=1), nn.NLLLoss(), y)]",
+    "[(nn.Sigmoid(), nn.BCEWithLogitsLoss(), hot)]",
+    "[(nn.LogSoftmax(dim=1), nn.BCELoss(), hot)]",
+)
+_RIGHT = (
+    "[(None, nn.CrossEntropyLoss(), y), (nn.LogSoftmax(dim=1), nn.NLLLoss(), y), "
+    "(nn.Sigmoid(), nn.BCELoss(), hot), (None, nn.BCEWithLogitsLoss(), hot), "
+    "(nn.LogSoftmax(dim=1), nn.CrossEntropyLoss(), y), (nn.LogSoftmax(dim=1), nn.KLDivLoss(), hot.softmax(-1)), "
+    "(nn.Softmax(dim=1), lambda p, t: F.nll_loss(p.clamp(1e-6).log(), t), y)]"
+)
+
+_CUT = (
+    _START
+    + """
+body, head = nn.Linear(8, 8), nn.Linear(8, 4)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], 0.1)
+for _ in range(2):
+    hidden = CUT  # here
+    opt.zero_grad()
+    F.cross_entropy(head(hidden), y).backward()
+    opt.step()
+"""
+)
+
+_ROWS = (
+    _START
+    + """
+whole = TensorDataset(x, y)
+train_rows, test_rows = SPLIT
+net = nn.Linear(8, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for a, b in DataLoader(train_rows, 6):
+    opt.zero_grad()
+    F.cross_entropy(net(a), b).backward()
+    opt.step()
+with torch.no_grad():
+    for a, b in DataLoader(test_rows, 6):  # here
+        net(a).argmax(1).eq(b).float().mean()
+"""
+)
+
+
+def found_in(run: Run, program: str) -> list[str]:
+    """The rules of what is found, all of it at the marked line."""
+    report = run(program)
+    assert not [gap for gap in report.gaps if gap.failed], report.gaps
+    here = next(n for n, line in enumerate(program.splitlines(), 1) if line.endswith("# here"))
+    assert {item.line for item in report.findings} <= {here}
+    return [item.rule for item in report.findings]
+
+
+def test_a_loss_is_given_other_numbers_than_it_takes(run: Run) -> None:
+    report = run(_WRONG_NUMBERS.replace("CASES", _SOFTMAX))
+    assert [item.rule for item in report.findings] == ["DR204"]
+    assert "takes logits and is given probabilities, made by F.softmax" in report.findings[
+        0
+    ].message("en")
+    assert "需要logits" in report.findings[0].message("zh")
+    for case in _OTHERS:
+        assert found_in(run, _WRONG_NUMBERS.replace("CASES", case)) == ["DR204"], case
+
+
+def test_a_loss_that_fits_is_left_alone(run: Run) -> None:
+    assert found_in(run, _WRONG_NUMBERS.replace("CASES", _RIGHT)) == []
+
+
+def test_a_graph_that_is_cut_before_a_parameter(run: Run) -> None:
+    for cut in ("body(x).relu().detach()", "body(x).relu().data", "torch.no_grad()(body)(x)"):
+        assert found_in(run, _CUT.replace("CUT", cut)) == ["DR205"], cut
+    assert found_in(run, _CUT.replace("CUT", "body(x).relu()")) == []
+    kept = "body(x) + body(x).detach()"  # a stop of the gradient on one of two ways
+    assert found_in(run, _CUT.replace("CUT", kept)) == []
+
+
+def test_rows_that_are_trained_on_and_evaluated(run: Run) -> None:
+    overlapping = (
+        "Subset(whole, range(16)), Subset(whole, range(12, 24))",
+        "TensorDataset(x[:18], y[:18]), TensorDataset(x[12:], y[12:])",
+    )
+    for split in overlapping:
+        assert found_in(run, _ROWS.replace("SPLIT", split)) == ["DR206"], split
+    apart = (
+        "Subset(whole, range(16)), Subset(whole, range(16, 24))",
+        "TensorDataset(x[:18], y[:18]), TensorDataset(x[18:], y[18:])",
+        "whole, whole",
+    )
+    for split in apart:
+        assert found_in(run, _ROWS.replace("SPLIT", split)) == [], split
+
+
+def test_numbers_of_samples_that_are_spread_along_another_axis(run: Run) -> None:
+    program = (
+        _START
+        + """
+images = nn.Parameter(torch.randn(8, 3, 8, 8))
+table = torch.linspace(0, 1, 100)
+scale = table[torch.randint(0, 100, (8,))]
+(images * SCALE).sum().backward()  # here
+"""
+    )
+    assert found_in(run, program.replace("SCALE", "scale")) == ["DR201"]
+    assert found_in(run, program.replace("SCALE", "scale.view(-1, 1, 1, 1)")) == []
