@@ -46,6 +46,12 @@ class DryRunOptions:
     local_world_size: int = option(
         0, "ranks on one node; 8 by default", "单个节点上的 rank 数；默认为 8", metavar="N"
     )
+    gpus: int = option(
+        0,
+        "GPUs that are pretended; by default as many as the source names (cuda:1 needs two)",
+        "所模拟的 GPU 数；默认按源码中出现的编号（cuda:1 需要两个）",
+        metavar="N",
+    )
     device: str = option(
         "h100-80g", "the accelerator that is pretended: its memory is what must fit; cpu for none",
         "所模拟的加速器：以其显存判断能否放下；cpu 表示不使用", metavar="NAME",

@@ -158,6 +158,10 @@ class Progress:
     saves: int = 0
     loads: int = 0
     operators: int = 0
+    hooks: int = 0
+    """Calls of hooks of modules and tensors."""
+    compiled: int = 0
+    """Calls of what the program compiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +250,8 @@ class Record:
     ending_detail: Words = ""
     ending_place: Place = Place()
     progress: Progress = Progress()
+    unreached: tuple[str, ...] = ()
+    """Parts that the program's source has and that it was stopped before: `evaluation`, `saving`."""
     error: OperatorError | None = None
     stop: Stop | None = None
     assumptions: tuple[Assumption, ...] = ()

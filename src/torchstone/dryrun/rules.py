@@ -146,6 +146,20 @@ RECOMPILED = Rule(
     ),
     "compile",
 )  # fmt: skip
+NO_FULL_GRAPH = Rule(
+    "DR403",
+    "no-full-graph",
+    Severity.HIGH,
+    Text(
+        "torch.compile(fullgraph=True) cannot make one graph",
+        "torch.compile(fullgraph=True) 无法得到单一计算图",
+    ),
+    Text(
+        "with fullgraph=True a graph break is an error: the first call raises",
+        "使用 fullgraph=True 时图中断即为错误：首次调用就会抛出异常",
+    ),
+    "compile",
+)
 CONSTRAINT = Rule(
     "DR502", "size-constraint", Severity.MEDIUM,
     Text("the model does not hold for all sizes", "模型并非对所有大小都成立"),
@@ -243,12 +257,24 @@ BUFFERS = Rule(
     ),
     "ranks",
 )  # fmt: skip
+RACE = Rule(
+    "DR611",
+    "buffer-in-use",
+    Severity.HIGH,
+    Text("a buffer is used while a collective works on it", "集合通信进行期间使用了其缓冲区"),
+    Text(
+        "an asynchronous collective reads and writes its buffers until wait(): what is read or sent is sometimes "
+        "the old value, sometimes the new one",
+        "异步集合通信在 wait() 之前会读写其缓冲区：读取或发送的值时而是旧值，时而是新值",
+    ),
+    "ranks",
+)
 RANKS = (
     RANK_RAISES, DIVERGED, UNEVEN, EARLY_EXIT, DEADLOCK, GROUP, UNMATCHED, UNAWAITED, DRIFT,
-    REPLICAS, BUFFERS,
+    REPLICAS, BUFFERS, RACE,
 )  # fmt: skip
 
 SINGLE_PROCESS = (
     REFUSED, RAISED, IN_PLACE, DEVICES, DTYPES, REMAINDER, BROADCAST, FLOAT64, ANNOTATION,
-    KINDS, CUT, LEAK, MEMORY, GRAPH_BREAK, RECOMPILED, CONSTRAINT,
+    KINDS, CUT, LEAK, MEMORY, NO_FULL_GRAPH, GRAPH_BREAK, RECOMPILED, CONSTRAINT,
 )  # fmt: skip

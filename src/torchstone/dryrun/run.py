@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from torchstone.dryrun.options import DryRunOptions
 from torchstone.dryrun.reporting.annotations import annotation_measure
 from torchstone.dryrun.reporting.answer import script_answer
 from torchstone.dryrun.reporting.findings import TOOL
+from torchstone.dryrun.reporting.progress import gpu_measure
 from torchstone.dryrun.reporting.ranks.report import report_on_ranks
 from torchstone.dryrun.reporting.script import report_on_script
 from torchstone.dryrun.script.launch import Outcome, launch
@@ -43,6 +45,7 @@ def dry_run(
     inputs: Sequence[str] = (),
     world_size: int = 0,
     local_world_size: int = 0,
+    gpus: int = 0,
     device: str = "h100-80g",
     max_steps: int = 4,
     max_seconds: float = 60.0,
@@ -63,6 +66,7 @@ def dry_run(
             symbolic=symbolic,
             world_size=world_size,
             local_world_size=local_world_size,
+            gpus=gpus,
             device=device,
             max_steps=max_steps,
             max_seconds=max_seconds,
@@ -83,6 +87,8 @@ def dry_run_command(options: DryRunOptions) -> Report:
     first = _start(settings)
     settings = replace(settings, supplies=first.supplies)
     report = report_on_script(options.target, first, named)
+    if settings.devices > 1:
+        report = replace(report, measures=(*report.measures, gpu_measure(settings.devices)))
     sizes = _sizes(options.batch_sizes) or ([OTHER_BATCH] if options.annotate else [])
     outcomes = [launch(replace(settings, batch_size=size)) for size in sizes]
     others = [report_on_script(options.target, one, named) for one in outcomes]
@@ -167,6 +173,7 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         device_memory_bytes=named.memory_bytes if named else 0,
         allow_write=options.allow_write,
         cuda=options.device != "cpu",
+        devices=options.gpus or gpus_named_in(options.target if names_script else ""),
         max_steps=options.max_steps,
         max_seconds=options.max_seconds,
         max_paths=options.max_paths,
@@ -182,6 +189,19 @@ def settings_of(options: DryRunOptions) -> ScriptSettings:
         local_world_size=options.local_world_size,
         play_ranks=options.world_size > 1,
     )
+
+
+_GPU = re.compile(r"cuda:(\d)\b|\.cuda\((\d)\)|device_ids=\[[\d, ]*?(\d)\]")
+"""How a program names one GPU of several."""
+
+
+def gpus_named_in(script: str) -> int:
+    """The highest number of a GPU in the source, plus one."""
+    path = Path(script)
+    if path.suffix != ".py" or not path.is_file():
+        return 1
+    named = _GPU.findall(path.read_text("utf-8", "replace"))
+    return 1 + max((int(number) for match in named for number in match if number), default=0)
 
 
 def _check_script(target: str) -> None:
@@ -241,6 +261,7 @@ def _check_numbers(options: DryRunOptions) -> None:
     for name, value, least in (
         ("--world-size", options.world_size, 0),
         ("--local-world-size", options.local_world_size, 0),
+        ("--gpus", options.gpus, 0),
         ("--max-steps", options.max_steps, 1),
         ("--max-paths", options.max_paths, 1),
         ("--max-seconds", options.max_seconds, 1),

@@ -5,6 +5,7 @@ It runs in a copy of the process, so that whatever the compiler does to it is go
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import os
@@ -23,6 +24,7 @@ from torchstone.core.place import Place
 from torchstone.dryrun.compiling.recorded_calls import Compiled, shape_of
 from torchstone.dryrun.record import Compilation, CompileNote
 from torchstone.dryrun.script.autograd_engine import check_can_copy
+from torchstone.dryrun.script.budget import stop_clocks
 from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.patches import restore_all
 from torchstone.observe.compat.compiler import (
@@ -64,7 +66,7 @@ def compile_calls(compiled: list[Compiled]) -> Compilation:
 
 def _answer(compiled: list[Compiled], write: int) -> None:
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        stop_clocks()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(SECONDS)
         sys.setprofile(None)
@@ -91,7 +93,8 @@ def _compile_all(compiled: list[Compiled]) -> Compilation:
             device = _without_values(item.target)
             graphs += _breaks(item, device, notes)
             calls += len(item.calls)
-            _recompilations(item, device, notes)
+            if not any(note.kind == "fullgraph" for note in notes.values()):
+                _recompilations(item, device, notes)
         except Exception as error:
             name = getattr(item.target, "__name__", type(item.target).__name__)
             failed.append(f"{name}: {type(error).__name__}: {_first_line(str(error))}")
@@ -111,12 +114,10 @@ def _first_line(text: str) -> str:
 def _without_values(target: Any) -> str:
     """Give the module of a target real parameters of zeros where it is small, and none where it is
     large; the device that its inputs must be on."""
-    module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
-    if not isinstance(module, nn.Module):
-        return "cpu"
-    elements = sum(item.numel() for item in (*module.parameters(), *module.buffers()))
-    device = "cpu" if elements <= SMALL else "meta"
-    for part in module.modules():
+    modules = _modules_of(target)
+    tensors = (item for one in modules for item in (*one.parameters(), *one.buffers()))
+    device = "cpu" if sum(item.numel() for item in tensors) <= SMALL else "meta"
+    for part in (part for module in modules for part in module.modules()):
         for name, parameter in part._parameters.items():
             if parameter is not None:
                 made = shape_of(parameter.detach()).made_on(device)
@@ -129,6 +130,17 @@ def _without_values(target: Any) -> str:
     return device
 
 
+def _modules_of(target: Any) -> list[nn.Module]:
+    """The module itself, that of a method, or those that a function finds around it."""
+    if isinstance(target, nn.Module):
+        return [target]
+    around: list[Any] = [getattr(target, "__self__", None)]
+    if inspect.isfunction(target):
+        known = inspect.getclosurevars(target)
+        around += [*known.globals.values(), *known.nonlocals.values()]
+    return [item for item in around if isinstance(item, nn.Module)]
+
+
 def _breaks(item: Compiled, device: str, notes: Notes) -> int:
     """Graphs that the first call is cut into; each cut with its line and reason."""
     call = next(iter(item.calls.values()), None)
@@ -139,7 +151,8 @@ def _breaks(item: Compiled, device: str, notes: Notes) -> int:
         said = explain_breaks(item.target, args, kwargs)
     for reason in said.break_reasons:
         place = _place(reason.user_stack)
-        _add(notes, CompileNote("break", place, *_parts(reason.reason)))
+        kind = "fullgraph" if item.may_not_break else "break"
+        _add(notes, CompileNote(kind, place, *_parts(reason.reason)))
     return int(said.graph_count)
 
 

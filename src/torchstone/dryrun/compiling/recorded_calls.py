@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,10 @@ class Compiled:
     options: dict[str, Any]
     calls: dict[str, RecordedCall] = field(default_factory=dict)
 
+    @property
+    def may_not_break(self) -> bool:
+        return bool(self.options.get("fullgraph"))
+
     def keep(self, args: Any, kwargs: Any) -> None:
         if len(self.calls) >= MOST_CALLS:
             return
@@ -71,15 +75,22 @@ def shape_of(tensor: torch.Tensor) -> Shape:
 
 
 class RecordedCalls:
-    """Stands in for torch.compile; where the program never calls it, its outermost modules count."""
+    """Stands in for torch.compile; where the program never calls it, its outermost modules count.
+
+    Without `--compile` only that is compiled which may not break (`fullgraph=True`): there a break is an error.
+    """
 
     def __init__(self, session: Session) -> None:
         self._named: list[Compiled] = []
         self._outermost: dict[int, Compiled] = {}
-        session.on_outermost_call = self._keep_outermost
+        self._session = session
+        self._all = session.settings.compile
+        if self._all:
+            session.on_outermost_call = self._keep_outermost
 
     def compiled(self) -> list[Compiled]:
-        return self._named or list(self._outermost.values())
+        named = self._named or list(self._outermost.values())
+        return named if self._all else [item for item in named if item.may_not_break and item.calls]
 
     def compile(self, model: Any = None, **options: Any) -> Any:
         """In the place of `torch.compile`."""
@@ -89,20 +100,23 @@ class RecordedCalls:
         self._named.append(made)
         if isinstance(model, nn.Module):
             model.register_forward_pre_hook(
-                lambda _, args, kwargs: made.keep(args, kwargs), with_kwargs=True
+                lambda _, args, kwargs: self._called(made, args, kwargs), with_kwargs=True
             )
             return model
-        return _recorded(model, made)
+
+        @functools.wraps(model)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._called(made, args, kwargs)
+            return model(*args, **kwargs)
+
+        return call
+
+    def _called(self, made: Compiled, args: Any, kwargs: Any) -> None:
+        self._session.counts.compiled += 1
+        if self._all or made.may_not_break:
+            made.keep(args, kwargs)
 
     def _keep_outermost(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         if not self._named:
             made = self._outermost.setdefault(id(module), Compiled(module, {}))
             made.keep(args, kwargs)
-
-
-def _recorded(function: Callable[..., Any], made: Compiled) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        made.keep(args, kwargs)
-        return function(*args, **kwargs)
-
-    return call

@@ -9,8 +9,10 @@ import importlib
 import importlib.util
 import json
 import os
+import random
 import signal
 import socket
+import sys
 import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,13 +33,15 @@ from torchstone.dryrun.ranks.process.install import (
 )
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.provenance import Provenance
+from torchstone.dryrun.ranks.process.races import Races
 from torchstone.dryrun.ranks.process.replicas import Replicas
+from torchstone.dryrun.ranks.process.set_order import order_sets_by_rank
 from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.autograd_engine import check_can_copy, start_engine
 from torchstone.dryrun.script.fakes.lazy import make_mode
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
 from torchstone.dryrun.script.world import World, run_program
 from torchstone.observe.compat.groups import make_fake_store
 
@@ -155,7 +159,7 @@ def _one_pass(
         wires[rank] = Wire(ours)
         children.append(child)
     try:
-        return Coordinator(wires, answers, settings.limit_seconds() + 5).run()
+        return Coordinator(wires, answers, WALL_FACTOR * settings.limit_seconds() + 5).run()
     finally:
         for child in children:
             with contextlib.suppress(ProcessLookupError):
@@ -188,6 +192,7 @@ def _be_rank(
     gc.disable()  # a rank lives for a second
     try:
         _set_environment(settings)
+        _draw_apart(settings.rank)
         sink = _LinkSink()
 
         def attach(world: World) -> None:
@@ -198,12 +203,26 @@ def _be_rank(
             world.session.answer_scalar = uniform.answer
             world.session.uniform_questions = lambda: uniform.local_questions
             world.answers.observers.append(uniform.observe)
+            world.calls.checks.append(Races(link).check)
+            order_sets_by_rank(settings.rank, settings.scratch)
             _follow_replicas(world, link, uniform)
             install(world.session, link, world.answers, settings.world_size)
 
         run_program(settings, lambda _: program(settings), sink, attach)
     finally:
         os._exit(0)
+
+
+def _draw_apart(rank: int) -> None:
+    """Processes that set no seed draw different numbers: copies of one process would not."""
+    random.seed(f"rank {rank}")
+    torch.default_generator.manual_seed(_SEED + rank)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(_SEED + rank)
+
+
+_SEED = 20_000
+"""Far from what a program may set itself."""
 
 
 def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:

@@ -12,6 +12,7 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text, words
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import Lane, RankFault, RanksRecord
+from torchstone.dryrun.reporting.progress import NOT_REACHED
 from torchstone.dryrun.reporting.side_effects import SIDE_EFFECTS
 from torchstone.render.order import worst_first
 
@@ -20,6 +21,7 @@ _LANES, _BEFORE, _AFTER = 12, 8, 4
 _SHOWN = (
     "annotated_functions",
     "optimizer_steps",
+    "covered",
     "graphs",
     "ranks",
     "matched",
@@ -38,6 +40,7 @@ ENDINGS = {
     "died": Text("gone", "进程消失"),
 }
 """How the program of a class of ranks ended, beside its lane."""
+_RUNS_OF_RANKS = 4
 _ASSUMED = "assumptions"
 _RUNS = frozenset(
     rule.id
@@ -49,6 +52,7 @@ _RUNS = frozenset(
         rules.LEAK,
         rules.DRIFT,
         rules.REPLICAS,
+        rules.RACE,
     )
 )
 """Findings of programs that run to their end: wrong, but without an error."""
@@ -84,6 +88,8 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
     elif failed:
         headline = Text("Stopped before it could be judged", "在得出结论之前停止")
         state = "warning"
+    elif unreached := _unreached(report):
+        headline, state = unreached, "warning"
     else:
         headline = Text("Runs: nothing is refused", "可以运行：没有调用被拒绝")
         state = "good"
@@ -96,6 +102,19 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         lines=tuple(Text(item.say("en"), item.say("zh")) for item in lines if item),
         pictures=(*more, *source[:2], *_memory_curve(report)),
         assumptions=_assumptions(report),
+    )
+
+
+def _unreached(report: Report) -> Text | None:
+    """What the program has and did not come to before it was stopped."""
+    found = next((item for item in report.measures if item.name == NOT_REACHED), None)
+    if found is None or not isinstance(found.how, Text):
+        return None
+    steps = next((item for item in report.measures if item.name == "optimizer_steps"), None)
+    count = int(steps.value) if steps is not None else 0
+    return Text(
+        f"Ran as far as {count} optimizer steps; not reached: {found.how.en}",
+        f"运行到第 {count} 个优化步；尚未到达：{found.how.zh}",
     )
 
 
@@ -147,7 +166,7 @@ def _lanes(lanes: tuple[Lane, ...], fault: RankFault | None) -> pictures.Lanes |
                  str(mark.place), mark.op)
             for index, mark in enumerate(lane.marks[: part + _AFTER]) if index >= start
         )  # fmt: skip
-        name = _ranks(lane.ranks)
+        name = name_ranks(lane.ranks)
         end = ENDINGS.get(lane.ending, Text(lane.ending, lane.ending))
         drawn.append(
             pictures.Lane(Text(f"rank {name} ({end.en})", f"rank {name}（{end.zh}）"), marks)
@@ -190,5 +209,14 @@ def _parts(lanes: tuple[Lane, ...], place: int) -> bool:
     return any(len(lane.marks) > place for lane in lanes) and len(lanes) > 1
 
 
-def _ranks(ranks: tuple[int, ...]) -> str:
-    return f"{ranks[0]}–{ranks[-1]}" if len(ranks) > 1 else str(ranks[0]) if ranks else "–"
+def name_ranks(ranks: tuple[int, ...]) -> str:
+    """Runs of ranks as ranges: {0, 2} is not 0–2."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    names = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    more = ["…"] if len(names) > _RUNS_OF_RANKS else []
+    return ", ".join(names[:_RUNS_OF_RANKS] + more) or "–"

@@ -11,7 +11,11 @@ from torchstone.dryrun import rules
 from torchstone.dryrun.record import Compilation, CompileNote
 from torchstone.dryrun.reporting.findings import TOOL, make_finding, snippet_at
 
-_RULES = {"break": rules.GRAPH_BREAK, "recompile": rules.RECOMPILED}
+_RULES = {
+    "break": rules.GRAPH_BREAK,
+    "fullgraph": rules.NO_FULL_GRAPH,
+    "recompile": rules.RECOMPILED,
+}
 
 _BRANCH = "generic_jump"
 """The compiler's name for `if` and `while` on a tensor."""

@@ -13,9 +13,10 @@ from torchstone.dryrun.reporting.refused import evidence_of
 from torchstone.dryrun.shapes.words import shape_text
 
 _HAZARDS = {
-    rule.id: rule for rule in (rules.BROADCAST, rules.FLOAT64, rules.KINDS, rules.CUT, rules.LEAK)
+    rule.id: rule
+    for rule in (rules.BROADCAST, rules.FLOAT64, rules.KINDS, rules.CUT, rules.LEAK, rules.RACE)
 }
-_ABOUT_MEANING = frozenset((rules.KINDS.id, rules.CUT.id, rules.LEAK.id))
+_ABOUT_MEANING = frozenset((rules.KINDS.id, rules.CUT.id, rules.LEAK.id, rules.RACE.id))
 SHOWN = (*_HAZARDS, rules.ANNOTATION.id)
 """Hazards that one rank alone can tell."""
 
@@ -49,6 +50,10 @@ def hazard_finding(hazard: Hazard) -> Finding:
         rules.CUT.id: Text(
             "take the cut out, or leave the parameters out of the optimizer if they should not be trained",
             "去掉此处的截断；若这些参数本不应训练，则不要放入优化器",
+        ),
+        rules.RACE.id: Text(
+            "call wait() on the work before the buffer is used again, or give the collective a copy",
+            "再次使用该缓冲区之前先调用 wait()，或让集合通信使用副本",
         ),
         rules.LEAK.id: Text(
             "split the rows once, and give no row to both",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from torchstone.core.measure import Measure
-from torchstone.core.pictures import Table
+from torchstone.core.pictures import Document, Table
 from torchstone.core.text import Text, Words, words
 from torchstone.dryrun.record import Constraint, Record
 from torchstone.dryrun.reporting.findings import TOOL
+
+_PRINTED = 200
+"""Lines of a program's output that are kept."""
 
 
 def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
@@ -15,7 +18,64 @@ def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
     main = next((item for item in records if item.path == 0), records[-1])
     if main.constraints is not None:
         return (_symbolic(main.constraints, "proven" in main.notes),)
-    return (_progress(main), *assumption_measures(records))
+    return (_progress(main), *_covered(main), *assumption_measures(records))
+
+
+NOT_REACHED = "not_reached"
+_PARTS = {
+    "evaluation": Text("evaluation", "评估"),
+    "saving": Text("saving a checkpoint", "保存检查点"),
+}
+
+
+def _covered(record: Record) -> list[Measure]:
+    """The parts of a training program that ran, with counts; and those that it has and did not come to."""
+    done = record.progress
+    parts = (
+        (Text("forward", "前向"), done.training_forwards),
+        (Text("backward", "反向"), done.backwards),
+        (Text("optimizer step", "优化步"), done.optimizer_steps),
+        (Text("evaluation", "评估"), done.evaluation_forwards),
+        (Text("checkpoint saved", "保存检查点"), done.saves),
+        (Text("checkpoint loaded", "加载检查点"), done.loads),
+        (Text("hook", "钩子"), done.hooks),
+        (Text("compiled region", "编译区域"), done.compiled),
+    )
+    reached = [(name, count) for name, count in parts if count]
+    if not reached:
+        return []
+    how = Text(
+        ", ".join(f"{name.en} ({count})" for name, count in reached),
+        "，".join(f"{name.zh}（{count}）" for name, count in reached),
+    )
+    label = Text("parts covered", "已覆盖的部分")
+    found = [Measure("covered", len(reached), "", how, label, tool=TOOL)]
+    missing = [_PARTS[name] for name in record.unreached if name in _PARTS]
+    if missing:
+        names = Text(", ".join(m.en for m in missing), "、".join(m.zh for m in missing))
+        label = Text("parts not reached", "未到达的部分")
+        found.append(Measure(NOT_REACHED, len(missing), "", names, label, tool=TOOL))
+    return found
+
+
+def gpu_measure(count: int) -> Measure:
+    """How many GPUs the program was made to believe in."""
+    how = Text(
+        "pretended, by --gpus or by the numbers in the source", "按 --gpus 或源码中的编号模拟"
+    )
+    return Measure("gpus", count, "", how, Text("GPUs", "GPU 数"), tool=TOOL)
+
+
+def output_measures(output: str) -> list[Measure]:
+    """What the program printed, its end where it is long."""
+    text = output.strip()
+    if not text:
+        return []
+    lines = text.splitlines()
+    shown = Document(Text("what the program printed", "程序的输出"), "\n".join(lines[-_PRINTED:]))
+    how = Text("printed by the program; the last lines are kept", "程序打印的行；保留最后部分")
+    label = Text("lines of output", "输出行数")
+    return [Measure("output", len(lines), "", how, label, evidence=(shown,), tool=TOOL)]
 
 
 def _symbolic(constraints: tuple[Constraint, ...], proven: bool) -> Measure:

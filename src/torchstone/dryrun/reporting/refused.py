@@ -203,6 +203,15 @@ def fixes_table(fixes: tuple[TriedFix, ...]) -> Table:
     )
 
 
+_LONGEST = 300
+
+
+def in_one_line(message: str) -> str:
+    """All lines of an error: the second one often says what is missing."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return " ".join(lines)[:_LONGEST]
+
+
 def raised(record: Record) -> Finding:
     """An exception of the program itself."""
     stop = record.stop
@@ -223,7 +232,7 @@ def raised(record: Record) -> Finding:
     return make_finding(
         rules.RAISED,
         Text("{kind}: {message}", "{kind}：{message}"),
-        {"kind": stop.exception, "message": stop.message.splitlines()[0] if stop.message else ""},
+        {"kind": stop.exception, "message": in_one_line(stop.message)},
         why,
         Message("none"),
         stop.place,

@@ -21,7 +21,7 @@ from torchstone.dryrun.reporting.compilation import (
 from torchstone.dryrun.reporting.findings import ENVIRONMENT, TOOL
 from torchstone.dryrun.reporting.hazards import SHOWN, constraint_finding, hazard_finding
 from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
-from torchstone.dryrun.reporting.progress import measures_of
+from torchstone.dryrun.reporting.progress import measures_of, output_measures
 from torchstone.dryrun.reporting.refused import raised, refused_call
 from torchstone.dryrun.reporting.side_effects import side_effect_measures
 from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
@@ -59,6 +59,7 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         findings=tuple(rest_on_supplies(item, outcome.supplies) for item in _once(findings)),
         measures=(
             *measures_of(outcome.records),
+            *output_measures(outcome.output),
             *supply_measures(outcome.supplies),
             *side_effect_measures(outcome.records),
             *measures,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from types import FrameType
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.session import EndOfRun, Session
+from torchstone.dryrun.script.settings import WALL_FACTOR
 from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins, StepEnds
 
 
@@ -56,7 +56,11 @@ def _inside_a_pipeline(frame: FrameType | None) -> bool:
 
 
 def _limit_seconds(session: Session) -> None:
-    """After the time limit the process is left from its next line of Python on."""
+    """After the time limit the process is left from its next line of Python on.
+
+    The limit counts processor time, so that a busy machine changes no result; a program that only waits is ended
+    by the clock.
+    """
 
     def on_alarm(_: int, frame: FrameType | None) -> None:
         del frame
@@ -65,5 +69,16 @@ def _limit_seconds(session: Session) -> None:
         session.leave()
 
     signal.signal(signal.SIGALRM, on_alarm)
-    left = session.settings.limit_seconds() - (time.monotonic() - session.started)
-    signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))
+    signal.signal(signal.SIGPROF, on_alarm)
+    start_clocks(session.settings.limit_seconds())
+
+
+def start_clocks(seconds: float) -> None:
+    """From now on so many seconds are left. Copies of a process do not inherit its timers."""
+    signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.01))
+    signal.setitimer(signal.ITIMER_REAL, max(WALL_FACTOR * seconds, 0.01))
+
+
+def stop_clocks() -> None:
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)

@@ -19,6 +19,7 @@ from torchstone.core.codec import from_data, to_data
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Assumption, Record
 from torchstone.dryrun.script.autograd_engine import check_can_copy
+from torchstone.dryrun.script.budget import start_clocks
 from torchstone.dryrun.script.session import Session
 from torchstone.observe.where import PROGRAM
 
@@ -85,7 +86,7 @@ class Forks:
         session.parent, session.path = session.path, number
         session.branch = Assumption(question, str(other), spot)
         session.assume(question, str(other))
-        self._restart_clock(session.settings.max_seconds)
+        start_clocks(session.settings.max_seconds)
         return other
 
     def trial(self) -> Record | None:
@@ -100,7 +101,7 @@ class Forks:
             settings = self.session.settings
             steps = min(settings.max_steps, self.session.counts.optimizer_steps + 1)
             self.session.settings = replace(settings, max_steps=steps, try_fixes=False)
-            self._restart_clock(TRIAL_SECONDS)
+            start_clocks(TRIAL_SECONDS)
             self.on_trial()
             return None
         os.close(write)
@@ -120,10 +121,6 @@ class Forks:
 
     def _number(self) -> int:
         return int(struct.unpack("i", self._shared[:4])[0]) - 1
-
-    def _restart_clock(self, seconds: float) -> None:
-        """Timers are not inherited by a copy."""
-        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _wait(child: int) -> None:

@@ -22,7 +22,7 @@ from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
 from torchstone.sandbox.fork_server import Order
 from torchstone.sandbox.forks import EXECUTE, PACKAGE_HOME
 from torchstone.sandbox.forks import start as start_process
@@ -173,7 +173,7 @@ def _raise_wrong(line: dict[str, Any]) -> None:
 def _limit(settings: ScriptSettings) -> float:
     """Seconds after which the process is killed."""
     passes = 3 if settings.play_ranks else 1  # ranks may be played again with other answers
-    return passes * (settings.limit_seconds() + GRACE_SECONDS) + IMPORT_SECONDS
+    return passes * (WALL_FACTOR * settings.limit_seconds() + GRACE_SECONDS) + IMPORT_SECONDS
 
 
 def _environment() -> dict[str, str]:

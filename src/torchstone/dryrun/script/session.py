@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,6 +42,8 @@ class Counts:
     saves: int = 0
     loads: int = 0
     operators: int = 0
+    hooks: int = 0
+    compiled: int = 0
 
     def frozen(self) -> Progress:
         return Progress(**vars(self))
@@ -54,7 +55,6 @@ class Session:
 
     settings: ScriptSettings
     mode: FakeTensorMode
-    started: float = field(default_factory=time.monotonic)
     counts: Counts = field(default_factory=Counts)
     modules: list[nn.Module] = field(default_factory=list)
     batch: str = ""

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from torchstone.starting.interpreters import OURS, Interpreter
 from torchstone.starting.supplies import Supply
 
+WALL_FACTOR = 2
+"""Seconds of the clock for one of the processor: as much as a machine with another job on it takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptSettings:

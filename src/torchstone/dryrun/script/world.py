@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,13 +23,13 @@ from torchstone.dryrun.meaning.cut_graphs import CutGraphs
 from torchstone.dryrun.meaning.data_rows import DataRows
 from torchstone.dryrun.meaning.kinds import Kinds
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.script.budget import limit_run
+from torchstone.dryrun.script.budget import limit_run, stop_clocks
+from torchstone.dryrun.script.coverage import unreached_parts
 from torchstone.dryrun.script.data.checkpoints import keep_checkpoints
 from torchstone.dryrun.script.data.given_data import give_data
 from torchstone.dryrun.script.data.loaders import shorten_loaders
 from torchstone.dryrun.script.device.as_written import (
     leave_pictures_out,
-    run_as_written,
     script_as_written,
 )
 from torchstone.dryrun.script.device.cuda import pretend_cuda
@@ -94,12 +93,13 @@ def conclude(world: World, record: Record) -> None:
     session = world.session
     if session.is_copy:
         os._exit(0)
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    stop_clocks()
     if session.ended is not None and record.ending not in ("time", "budget"):
         record = ended(session.ended)  # the program caught what should have ended it
     record = finish(world, record)
-    if world.recorded is not None and session.path == 0 and not world.forks.in_trial:
-        record = replace(record, compilation=compile_calls(world.recorded.compiled()))
+    asked = world.recorded.compiled() if session.path == 0 and not world.forks.in_trial else []
+    if asked or (session.settings.compile and session.path == 0 and not world.forks.in_trial):
+        record = replace(record, compilation=compile_calls(asked))
     world.forks.sink.put(record)
 
 
@@ -122,7 +122,7 @@ class World:
     overlay: Overlay | None
     memory: DeviceMemory
     shapes: ShapeObserver
-    recorded: RecordedCalls | None
+    recorded: RecordedCalls
 
 
 def prepare(session: Session, sink: Sink) -> World:
@@ -157,8 +157,8 @@ def prepare(session: Session, sink: Sink) -> World:
     if fields := parse_sample(settings.data):
         give_data(session, fields)
     keep_checkpoints(session)
-    recorded = RecordedCalls(session) if settings.compile else None
-    torch.compile = recorded.compile if recorded is not None else run_as_written
+    recorded = RecordedCalls(session)
+    torch.compile = recorded.compile
     script_as_written(session)
     leave_pictures_out(session)
     torch.backends.mha.set_fastpath_enabled(False)  # fused layers are kernels of real devices
@@ -217,6 +217,8 @@ def finish(world: World, record: Record) -> Record:
     hazards = tuple(
         replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
     )
+    if record.ending in ("budget", "time"):
+        record = replace(record, unreached=unreached_parts(session.settings.script, session.counts))
     if record.ending in ("end", "budget"):  # what was not done yet is no fault
         hazards += session.late_hazards()
     return replace(

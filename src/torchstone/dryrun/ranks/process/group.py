@@ -131,7 +131,10 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         work = DryWork(
             self._link, post, outputs, result if result is not None else list(outputs), real
         )
+        work.use(inputs)
         self._link.works.append(work)
+        if not post.inside:
+            self._link.open_works.append(work)
         return work
 
     def exchanged(self, tensors: Sequence[torch.Tensor], post: Post) -> None:

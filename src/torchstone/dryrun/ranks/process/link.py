@@ -47,6 +47,8 @@ class Link:
         self.session = session
         self.rank = rank
         self.works: list[Waiting] = []
+        self.open_works: list[Waiting] = []
+        """Those that the user's own code has started and not waited for yet."""
         self.on_exchanged: Callable[[torch.Tensor, Post, tuple[int, int]], None] = _ignore
         """Is told of tensors that a collective gives a new value, with the place of the collective in
         the sequence of its group and of the tensor in its results."""

@@ -29,8 +29,16 @@ class DryWork(_Work):  # type: ignore[misc]
         self.post = post
         self.awaited = False
         self._outputs = list(outputs)
+        self.results = frozenset(int(item.untyped_storage()._cdata) for item in outputs)
+        """Storages that get a new value."""
+        self.buffers = self.results
+        """Storages that may not be written to before it has been waited for."""
         self._result = result
         self._real = real
+
+    def use(self, inputs: Sequence[torch.Tensor]) -> None:
+        """These are read while it runs."""
+        self.buffers |= {int(item.untyped_storage()._cdata) for item in inputs}
 
     def wait(self, timeout: Any = None) -> bool:
         if not self.awaited:

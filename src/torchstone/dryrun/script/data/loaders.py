@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import dis
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -28,10 +32,62 @@ ITERABLE_BATCHES = 2
 def shorten_loaders(session: Session) -> None:
     """From now on iterating a DataLoader gives two batches at most, in this process."""
 
+    real_length = DataLoader.__len__
+
     def iterate(loader: DataLoader[Any]) -> Iterator[Any]:
-        return _batches(session, loader)
+        return _Batches(loader, lambda: _batches(session, loader), real_length)
+
+    def length(loader: DataLoader[Any]) -> int:
+        """Libraries plan their epochs by it (an evaluation after the last batch): they are told how many batches
+        will come. The program itself gets the true number, which it divides and schedules by."""
+        if isinstance(loader.dataset, IterableDataset) or not PROGRAM.library(2):
+            return real_length(loader)
+        return len(batch_plan(loader, session.settings.batch_size))
 
     put(DataLoader, "__iter__", iterate)
+    put(DataLoader, "__len__", length)
+
+
+class _Batches:
+    """Ends after the batches of the plan in a `for`; `next(...)` is given more, as the true loader would."""
+
+    def __init__(
+        self,
+        loader: DataLoader[Any],
+        start: Callable[[], Iterator[Any]],
+        real_length: Callable[[DataLoader[Any]], int],
+    ) -> None:
+        self._loader, self._start, self._real_length = loader, start, real_length
+        self._batches = start()
+        self._given = 0
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches, _NO_MORE)
+        if batch is _NO_MORE and self._given and self._is_owed_more(sys._getframe(1)):
+            self._batches = self._start()
+            batch = next(self._batches, _NO_MORE)
+        if batch is _NO_MORE:
+            raise StopIteration
+        self._given += 1
+        return batch
+
+    def _is_owed_more(self, frame: FrameType) -> bool:
+        """Does the caller count batches by itself, and has not had all of them? `for` and `list` do not."""
+        code = frame.f_code
+        if not PROGRAM.is_own(code.co_filename) or code.co_code[frame.f_lasti] in _LOOPS:
+            return False
+        if "next(" not in linecache.getline(code.co_filename, frame.f_lineno or 0):
+            return False
+        with contextlib.suppress(TypeError):
+            return self._given < self._real_length(self._loader)
+        return False
+
+
+_NO_MORE = object()
+_LOOPS = frozenset(dis.opmap[name] for name in ("FOR_ITER",) if name in dis.opmap)
 
 
 def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:

@@ -131,6 +131,7 @@ def follow_modules(session: Session) -> None:
             if session.on_outermost_call is not None:
                 session.on_outermost_call(module, args, kwargs)
         stack.append(module)
+        counts.hooks += len(module._forward_hooks) + len(module._forward_pre_hooks)
         try:
             return original(module, *args, **kwargs)
         except Exception as error:

@@ -173,7 +173,7 @@ def _keep_signals(session: Session) -> None:
     real_signal, real_kill = signal.signal, os.kill
 
     def set_handler(number: Any, handler: Any) -> Any:
-        if number != signal.SIGALRM:
+        if number not in (signal.SIGALRM, signal.SIGPROF):
             return real_signal(number, handler)
         session.assume("signal.signal(SIGALRM)", _NO_ALARM)
         return signal.SIG_DFL
