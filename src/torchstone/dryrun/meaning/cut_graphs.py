@@ -13,7 +13,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.record import Hazard
 from torchstone.dryrun.script.session import Session, tensors_in
 from torchstone.dryrun.shapes.history import function_name
-from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins
+from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins, StepEnds
 from torchstone.observe.where import PROGRAM
 
 _KEY = "_dryrun_cuts"
@@ -46,10 +46,13 @@ class CutGraphs:
     lines: dict[tuple[str, Place], None] = field(default_factory=dict)
     """Cuts that a loss depended on."""
     names: dict[int, str] = field(default_factory=dict)
+    stepping: bool = False
+    """Inside of an optimizer's step, which computes without gradients."""
 
     def start(self) -> None:
         TRAINING.subscribe(self._backward, BackwardBegins)
         TRAINING.subscribe(self._step, StepBegins)
+        TRAINING.subscribe(self._after_step, StepEnds)
 
     def check(self, func: Any, args: Any, kwargs: dict[str, Any], result: Any) -> None:
         """A result knows the cuts that lie behind it."""
@@ -71,7 +74,8 @@ class CutGraphs:
                     self._note_use(item)
         if not given or not isinstance(result, torch.Tensor):
             return
-        if has_gradient and not result.requires_grad and _is_cut(func, result):
+        made = not writes and not self.stepping
+        if made and has_gradient and not result.requires_grad and _is_cut(func, result):
             cuts |= {(_name_of_cut(func), PROGRAM.here(3))}
         if cuts:
             result.__dict__[_KEY] = cuts
@@ -96,7 +100,16 @@ class CutGraphs:
         for item in tensors_in(event.roots):
             self.lines.update(dict.fromkeys(item.__dict__.get(_KEY, ())))
 
+    def _after_step(self, event: StepEnds) -> None:
+        """A closure makes the gradients inside of the step."""
+        self.stepping = False
+        for group in event.optimizer.param_groups:
+            for item in group["params"]:
+                if item.grad is not None and id(item) in self.followed:
+                    self.followed[id(item)].with_gradient += 1
+
     def _step(self, event: StepBegins) -> None:
+        self.stepping = True
         for group in event.optimizer.param_groups:
             for item in group["params"]:
                 known = self.followed.get(id(item))

@@ -11,6 +11,7 @@ from torchstone.core.place import Place
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Hazard
 from torchstone.dryrun.script.session import Session
+from torchstone.observe.training import TRAINING, OptimizerMade
 
 _MOST_ROWS = 5_000_000
 """More are not compared: a set of them would be larger than the program."""
@@ -45,6 +46,16 @@ class DataRows:
     session: Session
     trained: dict[int, _Rows] = field(default_factory=dict)
     evaluated: dict[int, _Rows] = field(default_factory=dict)
+    found: dict[Hazard, None] = field(default_factory=dict)
+
+    def start(self) -> None:
+        TRAINING.subscribe(self._begin_anew, OptimizerMade)
+
+    def _begin_anew(self, _: OptimizerMade) -> None:
+        """Another training: the folds of a cross-validation share their rows on purpose."""
+        self.hazards()
+        self.trained.clear()
+        self.evaluated.clear()
 
     def used(self, dataset: Any, place: Place, backwards: int, evaluations: int) -> None:
         """A batch of the dataset is done with: what happened since it was given?"""
@@ -60,13 +71,12 @@ class DataRows:
 
     def hazards(self) -> tuple[Hazard, ...]:
         """Rows in both."""
-        found = []
         for tested in self.evaluated.values():
             for trained in self.trained.values():
                 shared = tested.shared_with(trained)
                 if shared:
-                    found.append(_leak(tested, trained, shared))
-        return tuple(found)
+                    self.found[_leak(tested, trained, shared)] = None
+        return tuple(self.found)
 
 
 def _leak(tested: _Rows, trained: _Rows, shared: int) -> Hazard:

@@ -142,6 +142,7 @@ def prepare(session: Session, sink: Sink) -> World:
     calls.checks.append(cut.check)
     calls.handlers[torch.Tensor.data.__get__] = cut.cut_by_data  # type: ignore[attr-defined]
     cut.start()
+    rows.start()
     session.on_rows = rows.used
     session.late_hazards = lambda: (*cut.hazards(), *rows.hazards())
     if settings.real_parameters:
