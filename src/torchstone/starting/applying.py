@@ -12,6 +12,7 @@ from typing import Any
 from torchstone.starting.cuts.replacing import put_cuts
 from torchstone.starting.files.makers import make_bytes
 from torchstone.starting.replacements.checkpoints import replace_downloads
+from torchstone.starting.replacements.dataclass_fields import accept_changeable_defaults
 from torchstone.starting.replacements.datasets import replace_dataset
 from torchstone.starting.replacements.keywords import drop_keyword
 from torchstone.starting.replacements.loaders import replace_loaders
@@ -30,6 +31,7 @@ from torchstone.starting.supplies import (
     MadeValues,
     MadeWeights,
     NameStandIn,
+    OlderDataclasses,
     OldName,
     PlainPackage,
     SearchPath,
@@ -53,6 +55,8 @@ def apply_supplies(
             sys.path.append(supply.folder)
         elif isinstance(supply, OldName):
             _put_name(supply)
+        elif isinstance(supply, OlderDataclasses):
+            accept_changeable_defaults()
         elif isinstance(supply, PlainPackage):
             put_plain(supply.package)
         elif isinstance(supply, DroppedKeyword):

@@ -94,7 +94,7 @@ class Misfit:
     """Made data that the program does not go on with, and what it says about them."""
 
     kind: ClassVar[str] = "misfit"
-    what: Literal["size", "column", "fields", "number"]
+    what: Literal["size", "column", "fields", "number", "indices", "range"]
     given: str = ""
     """The size, column or text that was refused."""
     wanted: str = ""
@@ -124,6 +124,15 @@ class BrokenCall:
 
     kind: ClassVar[str] = "library"
     package: str
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OlderPython:
+    """Something that older versions of Python accept."""
+
+    kind: ClassVar[str] = "older-python"
+    what: str
     installed: str = ""
 
 
@@ -181,6 +190,7 @@ class OpenValues:
 Obstacle = (
     MissingPackage
     | OtherVersion
+    | OlderPython
     | MissingFile
     | EmptyData
     | NoNetwork

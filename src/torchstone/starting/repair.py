@@ -11,6 +11,7 @@ from pathlib import Path
 from torchstone.core.files import read_regular
 from torchstone.core.place import Place
 from torchstone.starting.cuts.deciding import decide
+from torchstone.starting.cuts.refining import refine_values
 from torchstone.starting.cuts.scopes import find_cuts
 from torchstone.starting.files.forms import forms_of
 from torchstone.starting.files.reading import read_code
@@ -28,6 +29,7 @@ from torchstone.starting.obstacles import (
     MissingResource,
     MissingWeights,
     Obstacle,
+    OlderPython,
     OpenValues,
     OtherKeyword,
     OtherVersion,
@@ -46,6 +48,7 @@ from torchstone.starting.supplies import (
     MadeValues,
     MadeWeights,
     NameStandIn,
+    OlderDataclasses,
     OldName,
     PlainPackage,
     SearchPath,
@@ -103,6 +106,8 @@ class Repair:
                 return (PlainPackage(name) if name in PLAIN else StandIn(name, is_broken=True),)
             case OtherVersion():
                 return _name(obstacle)
+            case OlderPython(what) if what.startswith("mutable default"):
+                return (OlderDataclasses(),)
             case OtherKeyword(package, name, keyword):
                 return (DroppedKeyword(package, name, keyword),)
             case MissingOperators(package):
@@ -125,9 +130,11 @@ class Repair:
             case MissingWeights():
                 return (MadeWeights(),)
             case Misfit():
-                return refine_files(given, obstacle)
+                return refine_files(given, obstacle) or refine_values(given, obstacle)
             case MissingFile(path) if home := self._home_of(path, given):
                 return (WorkFolder(home, path),)
+            case MissingFile(path) if _are_many(path, given) and (cut := self._cut(stack, given)):
+                return cut
             case MissingFile(path, is_folder):
                 return self._files(os.path.join(_work_folder(given), path), is_folder, stack)
             case EmptyData():
@@ -167,16 +174,24 @@ class Repair:
         return read_code(sources).subscripts()
 
     def _home_of(self, path: str, given: Sequence[Supply]) -> str:
-        """A folder of the project from which a relative path leads to a place that is there; none where
-        it does from the folder that the program was started in."""
+        """A folder of the project from which a relative path leads to what is there: to the file itself, else
+        to its folder; none where that is so from the folder that the program was started in."""
         moved = any(isinstance(item, WorkFolder) for item in given)
-        if moved or os.path.isabs(path) or not path or os.path.isdir(os.path.dirname(path)):
+        if moved or os.path.isabs(path) or not path:
             return ""
-        for folder in (self._script.parent, self._root, *self._script.parents[1:3]):
-            target = os.path.normpath(folder / path)
-            inside = Path(target).is_relative_to(self._root)
-            has_place = os.path.dirname(path) and os.path.isdir(os.path.dirname(target))
-            if inside and has_place and folder.resolve() != Path.cwd().resolve():
+        here = Path.cwd().resolve()
+        homes = [
+            (folder, target)
+            for folder in (self._script.parent, self._root, *self._script.parents[1:3])
+            if folder.resolve() != here
+            and (target := Path(os.path.normpath(folder / path))).is_relative_to(self._root)
+        ]
+        above = os.path.dirname(os.path.normpath(path))
+        for folder, target in homes:
+            if target.exists():
+                return str(folder)
+        for folder, target in homes:
+            if above and not os.path.isdir(above) and target.parent.is_dir():
                 return str(folder)
         return ""
 
@@ -205,6 +220,23 @@ def _name(obstacle: OtherVersion) -> tuple[Supply, ...]:
     if is_class or top in _NEVER or top in sys.stdlib_module_names or top == "python":
         return ()
     return (NameStandIn(obstacle.package, obstacle.name),)
+
+
+_FEW = 2
+"""Made files of one kind in one folder: a list names more of them, and each would cost a run."""
+
+
+def _are_many(path: str, given: Sequence[Supply]) -> bool:
+    """Whether files like this one were made before."""
+    folder, suffix = os.path.split(os.path.abspath(path))[0], os.path.splitext(path)[1]
+    like = [
+        item
+        for item in given
+        if isinstance(item, MadeFile)
+        and os.path.dirname(item.path) == folder
+        and os.path.splitext(item.path)[1] == suffix
+    ]
+    return bool(suffix) and len(like) >= _FEW
 
 
 def _work_folder(given: Sequence[Supply]) -> str:

@@ -65,6 +65,19 @@ class OldName:
 
 
 @dataclass(frozen=True, slots=True)
+class OlderDataclasses:
+    """Fields whose default is an object that may be changed, as Python accepted them before 3.11."""
+
+    kind: ClassVar[str] = "older-dataclasses"
+
+    def say(self) -> Text:
+        return Text(
+            "fields of dataclasses may have changeable objects as defaults, as before Python 3.11",
+            "数据类字段可以使用可变对象作为默认值（Python 3.11 之前的行为）",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlainPackage:
     """A plain implementation of a package that is not to be had, or cannot be loaded here."""
 
@@ -279,6 +292,7 @@ Supply = (
     SearchPath
     | StandIn
     | OldName
+    | OlderDataclasses
     | NameStandIn
     | PlainPackage
     | DroppedKeyword

@@ -16,15 +16,23 @@ from typing import Any
 from torchstone.core.place import Place
 from torchstone.dryrun.script.patches import put
 from torchstone.observe.where import LIBRARY, OWN, PROGRAM
+from torchstone.starting.files.readers import READERS, package_of
 
-_PYTHON = tuple({sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc", "/proc", "/sys", "/dev"})
+_ELSEWHERE = tuple(
+    {
+        sys.prefix,
+        sys.base_prefix,
+        "/usr",
+        "/lib",
+        "/etc",
+        "/proc",
+        "/sys",
+        "/dev",
+        os.path.expanduser("~/."),
+    }
+)
 """Where no data of a program are looked for."""
 _MOST = 20
-_READERS = frozenset(
-    "PIL torchvision torchaudio pandas numpy scipy imageio skimage h5py soundfile librosa cv2 tables "
-    "audioread pycocotools torchtext lmdb nibabel pydicom".split()
-)
-"""Packages that read data on behalf of the program; what others look for is their own affair."""
 _PACKED = (".gz", ".bz2", ".xz", ".lzma")
 """numpy looks for these beside every text."""
 _FRAMES = 16
@@ -38,8 +46,8 @@ class Unfound:
         self._file = file
 
     def note(self, path: str) -> None:
-        is_data = not path.startswith(_PYTHON) and "-packages/" not in path and "/." not in path
-        is_data = is_data and not path.endswith(_PACKED)
+        is_data = not path.startswith(_ELSEWHERE) and "-packages/" not in path
+        is_data = is_data and not path.endswith(_PACKED) and "/.git/" not in path
         place = _asking_line() if is_data else None
         if place is not None:
             line = f"{path}\0{place.path}\0{place.line}".replace("\n", " ")
@@ -79,14 +87,10 @@ def _asking_line() -> Place | None:
         kind = PROGRAM.kind_of(name)
         if kind is OWN:
             return Place(name, frame.f_lineno)
-        if kind is LIBRARY and _package_of(name) not in _READERS:
+        if kind is LIBRARY and package_of(name) not in READERS:
             return None
         frame = frame.f_back
     return None
-
-
-def _package_of(file: str) -> str:
-    return file.rpartition("-packages/")[2].partition("/")[0]
 
 
 def note_patterns(note: Callable[[str], None]) -> None:
