@@ -51,7 +51,7 @@ _NO_SAMPLES = re.compile(
 _RAISES = re.compile(r"\s*(raise|assert|sys\.exit|exit|quit)\b|.*:\s*raise\b")
 _OF_OLDER_PYTHON = re.compile(r"mutable default .* use default_factory|bad escape \\\\\w")
 """What older versions of Python accept."""
-_OF_FETCHING = (OSError, ValueError, RuntimeError, LookupError)
+_OF_FETCHING = (OSError, ValueError, RuntimeError, LookupError, EOFError)
 """What libraries raise where files cannot be fetched; other errors inside of them are their callers'."""
 _SHORTEST = 5
 """Letters of a path that is looked for in a text: shorter ones stand in any sentence."""

@@ -73,7 +73,7 @@ def failed(session: Session, error: BaseException) -> Record:
     )
     if cause == "network" and obstacle is None:
         obstacle = NoNetwork(_text_of(error)[:120])
-    if cause == "program" and obstacle is not None:
+    if cause in ("program", "input") and obstacle is not None:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
