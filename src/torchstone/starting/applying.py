@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torchstone.observe.where import Where
 from torchstone.starting.cuts.replacing import put_cuts
 from torchstone.starting.files.makers import make_bytes
+from torchstone.starting.lookups import Lookups, watch_lookups
 from torchstone.starting.replacements.checkpoints import replace_downloads
 from torchstone.starting.replacements.dataclass_fields import accept_changeable_defaults
 from torchstone.starting.replacements.datasets import replace_dataset
@@ -113,13 +115,14 @@ def write_files(supplies: Sequence[Supply], root: Path) -> None:
                 target.write_bytes(make_bytes(supply.form, supply.content))
 
 
-def put_in_copy(supplies: Sequence[Supply], root: Path, is_own: Callable[[str], bool]) -> None:
+def put_in_copy(supplies: Sequence[Supply], root: Path, where: Where) -> Lookups:
     """Everything, for a program that runs in a copy of its project: made files are written where it
-    looks for them, but only into the copy."""
+    looks for them, but only into the copy. What it looks for in vain from now on is noted."""
     inside = tuple(
         item
         for item in supplies
         if isinstance(item, MadeFile) and Path(item.path).resolve().is_relative_to(root.resolve())
     )
     write_files(inside, Path("/"))
-    apply_supplies(supplies, is_own, lambda *_: None)
+    apply_supplies(supplies, where.is_own, lambda *_: None)
+    return watch_lookups(where)

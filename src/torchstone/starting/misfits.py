@@ -7,9 +7,11 @@ import linecache
 import re
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from torchstone.core.place import Place
 from torchstone.starting.diagnosis import find_obstacle
+from torchstone.starting.lookups import Lookups
 from torchstone.starting.obstacles import EmptyData, Misfit, Obstacle
 from torchstone.starting.supplies import MadeFile, MadeValues, PlainPackage, Supply
 
@@ -64,10 +66,17 @@ def has_made_data(supplies: Sequence[Supply]) -> bool:
     return any(isinstance(item, MadeFile | MadeValues | PlainPackage) for item in supplies)
 
 
-def find_any_obstacle(error: BaseException, supplies: Sequence[Supply]) -> Obstacle | None:
+def find_any_obstacle(
+    error: BaseException, supplies: Sequence[Supply], lookups: Lookups
+) -> Obstacle | None:
     """What an exception shows beside what was supplied."""
-    found = find_obstacle(error)
-    return found or (obstacle_of_made_data(error) if has_made_data(supplies) else None)
+    unfound = lookups.paths()
+    found = find_obstacle(error, unfound, lookups.looked_for)
+    if found is None and has_made_data(supplies):
+        found = obstacle_of_made_data(error, "", unfound, lookups.looked_for)
+    if isinstance(found, EmptyData):
+        return replace(found, places=tuple(map(lookups.looked_for, found.paths)))
+    return found
 
 
 def obstacle_of_made_data(

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torchstone.core.place import NOWHERE, Place
+from torchstone.core.place import Place
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.walls.unfound import Unfound, note_patterns
+from torchstone.starting.lookups import Lookups, note_patterns
 from torchstone.starting.replacements.imports import when_imported
 
 _OWN = ("/dev/", "/proc/", "/sys/")
@@ -31,7 +31,7 @@ class Overlay:
         self.written: dict[str, None] = {}
         self._gone: set[str] = set()
         """Files and folders of the user that were removed: they stay hidden, with all below them."""
-        self._unfound = Unfound(os.path.join(self.scratch, "unfound"))
+        self._unfound = Lookups(os.path.join(self.scratch, "unfound"))
         self._folder = ""
         """Where the program is, if that is a folder which it has made."""
         os.makedirs(self.root, exist_ok=True)
@@ -79,7 +79,7 @@ class Overlay:
 
     def looked_for(self, path: str) -> Place:
         """The line of the program that looked for a path in vain."""
-        return self._unfound.places().get(path, NOWHERE)
+        return self._unfound.looked_for(path)
 
     def note_unfound(self, path: Any) -> None:
         text = self.absolute(path)
@@ -223,7 +223,7 @@ def keep_writes(scratch: str) -> Overlay:
     _map_open(overlay)
     _map_questions(overlay)
     _map_changes(overlay)
-    note_patterns(overlay.note_unfound)
+    note_patterns(overlay.note_unfound, put)
     put(shutil, "_use_fd_functions", False)  # it would remove by handle
     return overlay
 

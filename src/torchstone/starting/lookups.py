@@ -5,17 +5,20 @@ Copies of the process write to the same file: a program may look for its data in
 
 from __future__ import annotations
 
+import builtins
+import functools
 import glob
+import io
 import os
 import pathlib
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from torchstone.core.place import Place
-from torchstone.dryrun.script.patches import put
-from torchstone.observe.where import LIBRARY, OWN, PROGRAM
+from torchstone.core.place import NOWHERE, Place
+from torchstone.observe.where import LIBRARY, OWN, PROGRAM, Where
 from torchstone.starting.files.readers import READERS, package_of
 
 _ELSEWHERE = tuple(
@@ -39,16 +42,16 @@ _FRAMES = 16
 _real_open, _real_os_open = open, os.open
 
 
-class Unfound:
+class Lookups:
     """The paths, the latest last."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file: str, where: Where = PROGRAM) -> None:
+        self._file, self._where = file, where
 
     def note(self, path: str) -> None:
         is_data = not path.startswith(_ELSEWHERE) and "-packages/" not in path
         is_data = is_data and not path.endswith(_PACKED) and "/.git/" not in path
-        place = _asking_line() if is_data else None
+        place = self._asking_line() if is_data else None
         if place is not None:
             line = f"{path}\0{place.path}\0{place.line}".replace("\n", " ")
             handle = _real_os_open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -59,6 +62,10 @@ class Unfound:
 
     def paths(self) -> tuple[str, ...]:
         return tuple(self.places())
+
+    def looked_for(self, path: str) -> Place:
+        """The line of the program that looked for a path in vain."""
+        return self.places().get(path, NOWHERE)
 
     def places(self) -> dict[str, Place]:
         """The paths, each with the line of the program that looked for it last."""
@@ -74,26 +81,28 @@ class Unfound:
                 latest.setdefault(path, Place(source, int(number)))
         return dict(reversed(latest.items()))
 
+    def _asking_line(self) -> Place | None:
+        """The line of the program that looks for something, by itself or through a package that reads data."""
+        frame: FrameType | None = sys._getframe(2)
+        for _ in range(_FRAMES):
+            if frame is None:
+                return None
+            name = frame.f_code.co_filename
+            if name.startswith("<frozen importlib"):
+                return None
+            kind = self._where.kind_of(name)
+            if kind is OWN:
+                return Place(name, frame.f_lineno)
+            if kind is LIBRARY and package_of(name) not in READERS:
+                return None
+            frame = frame.f_back
+        return None
 
-def _asking_line() -> Place | None:
-    """The line of the program that looks for something, by itself or through a package that reads data."""
-    frame: FrameType | None = sys._getframe(2)
-    for _ in range(_FRAMES):
-        if frame is None:
-            return None
-        name = frame.f_code.co_filename
-        if name.startswith("<frozen importlib"):
-            return None
-        kind = PROGRAM.kind_of(name)
-        if kind is OWN:
-            return Place(name, frame.f_lineno)
-        if kind is LIBRARY and package_of(name) not in READERS:
-            return None
-        frame = frame.f_back
-    return None
+
+Put = Callable[[Any, str, Any], None]
 
 
-def note_patterns(note: Callable[[str], None]) -> None:
+def note_patterns(note: Callable[[str], None], put: Put = setattr) -> None:
     """Patterns of names for which there was no file."""
     find, walk = glob.glob, pathlib.Path.glob
 
@@ -115,3 +124,31 @@ def note_patterns(note: Callable[[str], None]) -> None:
     put(glob, "glob", find_noting)
     put(pathlib.Path, "glob", walk_noting)
     put(pathlib.Path, "rglob", walk_below)
+
+
+def watch_lookups(where: Where) -> Lookups:
+    """Note what a program that runs on real files looks for in vain, from now on and for good."""
+    handle, file = tempfile.mkstemp(prefix="lookups-")
+    os.close(handle)
+    lookups = Lookups(file, where)
+
+    def noting(real: Any) -> Any:
+        @functools.wraps(real)
+        def look(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+            try:
+                found = real(path, *args, **kwargs)
+            except (FileNotFoundError, NotADirectoryError):
+                if isinstance(path, (str, os.PathLike)):
+                    lookups.note(os.path.abspath(path))
+                raise
+            if isinstance(found, list) and all(name.startswith(".") for name in found):
+                lookups.note(os.path.abspath(path))  # a folder that holds nothing
+            return found
+
+        return look
+
+    for name in ("stat", "lstat", "listdir", "scandir"):
+        setattr(os, name, noting(getattr(os, name)))
+    builtins.open = io.open = noting(_real_open)
+    note_patterns(lambda path: lookups.note(os.path.abspath(path)))
+    return lookups
