@@ -31,6 +31,7 @@ from torchstone.starting.supplies import (
     MadePretrained,
     MadeResource,
     MadeValues,
+    MadeVersion,
     MadeWeights,
     NameStandIn,
     OlderDataclasses,
@@ -57,6 +58,8 @@ def apply_supplies(
             sys.path.append(supply.folder)
         elif isinstance(supply, OldName):
             _put_name(supply)
+        elif isinstance(supply, MadeVersion):
+            _put_version(supply.module)
         elif isinstance(supply, OlderDataclasses):
             accept_changeable_defaults()
         elif isinstance(supply, PlainPackage):
@@ -85,6 +88,19 @@ def apply_supplies(
         sys.meta_path.append(StandInFinder(packages, is_own, note, everywhere))
         broken = [item.package for item in stood_in if item.is_broken]
         sys.meta_path.insert(0, StandInFinder(broken, is_own, note, broken))
+
+
+def _put_version(name: str) -> None:
+    """A module in which every name is the text of a version."""
+    module = type(sys)(name)
+    module.__getattr__ = lambda asked: _version(asked)  # type: ignore[method-assign]
+    sys.modules[name] = module
+
+
+def _version(asked: str) -> str:
+    if asked in ("__path__", "__file__", "__spec__", "__all__"):
+        raise AttributeError(asked)
+    return "0.0.0"
 
 
 def _put_name(supply: OldName) -> None:

@@ -16,6 +16,8 @@ class MissingPackage:
     kind: ClassVar[str] = "missing-package"
     name: str
     """As it is imported."""
+    part: str = ""
+    """The dotted name of the module of it that is missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ from torchstone.starting.supplies import (
     MadePretrained,
     MadeResource,
     MadeValues,
+    MadeVersion,
     MadeWeights,
     NameStandIn,
     OlderDataclasses,
@@ -58,6 +60,8 @@ from torchstone.starting.supplies import (
 )
 
 _BYTES = 1 << 20
+_VERSION = re.compile(r"\._{0,2}version(_info)?_{0,2}$|\.build_info$")
+"""Modules that are written when a project is installed."""
 _NEVER = frozenset(("torch", "numpy"))
 """Nothing is computed without these: a stand-in for them would only hide what is missing."""
 
@@ -98,6 +102,8 @@ class Repair:
     ) -> tuple[Supply, ...]:
         """For packages, versions and arguments."""
         match obstacle:
+            case MissingPackage(name, part) if _VERSION.search(part) and self._is_own(name):
+                return (MadeVersion(part),)
             case MissingPackage(name) if StandIn(name) in given:
                 return _for_libraries(name)
             case MissingPackage(name):
@@ -167,6 +173,9 @@ class Repair:
             PlainPackage(item) if item in PLAIN else StandIn(item)
             for item in dict.fromkeys((name, *missing))
         )
+
+    def _is_own(self, name: str) -> bool:
+        return name in self._imports.modules
 
     def _columns(self, stack: Sequence[Place]) -> tuple[str, ...]:
         """Names by which the code near by subscripts something."""

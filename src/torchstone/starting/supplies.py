@@ -65,6 +65,20 @@ class OldName:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeVersion:
+    """A module with the version of the project, which its installation would have written."""
+
+    kind: ClassVar[str] = "made-version"
+    module: str
+
+    def say(self) -> Text:
+        return Text(
+            f"`{self.module}` is written when the project is installed: a made one (0.0.0)",
+            f"`{self.module}` 在安装项目时才生成：以生成的模块代替（0.0.0）",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class OlderDataclasses:
     """Fields whose default is an object that may be changed, as Python accepted them before 3.11."""
 
@@ -292,6 +306,7 @@ Supply = (
     SearchPath
     | StandIn
     | OldName
+    | MadeVersion
     | OlderDataclasses
     | NameStandIn
     | PlainPackage

@@ -34,7 +34,7 @@ def obstacle_of_import(error: ImportError) -> Obstacle | None:
         if top != error.name and is_installed(top):
             home, _, part = error.name.rpartition(".")
             return OtherVersion(home, part, version_of(top))
-        return MissingPackage(top)
+        return MissingPackage(top, error.name if top != error.name else "")
     match = _CANNOT_IMPORT.search(str(error)[:600])
     if match and "(unknown location)" in str(error):  # an empty folder of its name
         return BrokenPackage(match[2].partition(".")[0])

@@ -156,3 +156,19 @@ def test_a_file_beside_the_script_is_found_from_another_folder(run: Run, folder:
     text = STEP + "size = int(open('./sizes.txt').read())\nstep(model(torch.ones(3, size)).sum())\n"
     report = run(text, target="examples/train.py")
     assert (report.findings, steps(report)) == ((), 1)
+
+
+def test_a_hook_made_from_a_missing_class_and_a_version_that_is_written_at_installation(
+    run: Run, folder: Path
+) -> None:
+    (folder / "README.md").write_text("x")
+    (folder / "own").mkdir()
+    (folder / "own/__init__.py").write_text("from own.version import __version__\n")
+    report = run(
+        STEP + "import kerasy, own\nclass Hook(kerasy.callbacks.Checkpoint):\n"
+        "    def on_step(self):\n        self.seen = True\n"
+        "hook = Hook('path', every=2)\nhook.on_step()\nassert own.__version__ == '0.0.0' and hook.seen\n"
+        "step(model(torch.ones(3, 4)).sum())\n"
+    )
+    assert (report.findings, report.gaps, steps(report)) == ((), (), 1)
+    assert any("own.version" in text for text in supplied(report))
