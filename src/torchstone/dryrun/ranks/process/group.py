@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from torchstone.dryrun.ranks.posts import ANY, RECV, SEND, Post
-from torchstone.dryrun.ranks.process.link import Link
+from torchstone.dryrun.ranks.process.link import Link, is_called_by_hand
 from torchstone.dryrun.ranks.process.values import LARGEST, to_bytes, with_splits
 from torchstone.dryrun.ranks.process.work import DryWork, all_of, dtype_name
 from torchstone.dryrun.script.session import is_fake
@@ -133,7 +133,7 @@ class DryGroup(_ProcessGroup):  # type: ignore[misc]
         )
         work.use(inputs)
         self._link.works.append(work)
-        if not post.inside:
+        if not post.inside and is_called_by_hand():
             self._link.open_works.append(work)
         return work
 

@@ -105,3 +105,17 @@ def _own_stack() -> tuple[tuple[Place, ...], str]:
             inside = next((name for part, name in _INSIDE if part in code.co_filename), "")
         frame = frame.f_back
     return tuple(found), inside
+
+
+_WAITS_BY_ITSELF = "_functional_collectives"
+"""Results of these are waited for when they are first used."""
+
+
+def is_called_by_hand() -> bool:
+    """Whether the user's code calls a function of torch.distributed whose work it has to wait for."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and PROGRAM.kind_of(frame.f_code.co_filename) != OWN:
+        if _WAITS_BY_ITSELF in frame.f_code.co_filename:
+            return False
+        frame = frame.f_back
+    return True
