@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.precision.score import score_architectures  # noqa: E402
 from tests.tensors.compare.fault_suite import CASES, HEALTHY  # noqa: E402
 
 from torchstone import analyze_tensor, compare_precision  # noqa: E402
@@ -49,7 +50,7 @@ _HEALTHY_SEEDS = (0, 1, 2)
 
 def run() -> str:
     torch.set_num_threads(1)
-    return "\n".join(["## tensors\n", _analysis(), _comparison(), _faults()])
+    return "\n".join(["## tensors\n", _analysis(), _comparison(), _faults(), _injected()])
 
 
 def _cpu(work: Callable[[], object], rounds: int = 3) -> float:
@@ -268,4 +269,22 @@ def _faults() -> str:
         f"| third set (scored blind: 39 of 42; one rule was changed after that) | {counts[True][0]} | {counts[True][1]} |\n"
         f"| healthy networks left alone | {healthy - accused} | {healthy} |\n\n"
         + (f"Missed: {', '.join(missed)}.\n" if missed else "")
+    )
+
+
+def _injected() -> str:
+    """Faults in real architectures, four in each."""
+    rows = []
+    for name, aside in (("13 architectures", False), ("7 kept aside", True)):
+        counts = score_architectures(aside=aside, faults=4, seed=0)
+        harmful = sum(counts[key] for key in ("named", "another line", "not named", "crash"))
+        alone = counts["healthy"] - counts["healthy accused"]
+        rows.append(
+            f"| {name} | {counts['named']} | {harmful} | {alone} | {counts['healthy']} | {counts['crash']} |"
+        )
+    return (
+        "### Faults in real architectures: the line named\n\n"
+        "| | named at their line | of | healthy left alone | of | crashes |\n|---|---|---|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
     )

@@ -10,6 +10,7 @@ import math
 import tempfile
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,33 +93,39 @@ def judge_healthy(
     return accused
 
 
+def score_architectures(
+    aside: bool, faults: int, seed: int, names: Sequence[str] = ()
+) -> Counter[str]:
+    """How many faults had each outcome, and how many healthy models were accused; told as it goes."""
+    counts: Counter[str] = Counter()
+    chosen = [item for item in ARCHITECTURES if item.aside == aside]
+    for architecture in chosen:
+        if names and architecture.name not in names:
+            continue
+        accused = judge_healthy(architecture)
+        counts["healthy"] += 2 * len(_FORMATS)
+        counts["healthy accused"] += len(accused)
+        print("\n".join(accused) or f"{architecture.name}: healthy ones left alone", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            for site, form in draw_faults(architecture, Path(folder), faults, seed):
+                verdict = judge_fault(site, form, Path(folder), seed)
+                counts[verdict.outcome] += 1
+                low = str(form.low).removeprefix("torch.")
+                print(
+                    f"  {site} {form.name} ({low}): {verdict.outcome} {verdict.about}", flush=True
+                )
+    return counts
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--aside", action="store_true")
     parser.add_argument("--faults", type=int, default=7)
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    counts: Counter[str] = Counter()
-    for architecture in ARCHITECTURES:
-        if architecture.aside != chosen.aside or (
-            chosen.names and architecture.name not in chosen.names
-        ):
-            continue
-        accused = judge_healthy(architecture)
-        counts["healthy"] += 6
-        counts["healthy accused"] += len(accused)
-        print("\n".join(accused) or f"{architecture.name}: healthy ones left alone", flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            for site, form in draw_faults(architecture, Path(folder), chosen.faults, chosen.seed):
-                verdict = judge_fault(site, form, Path(folder), chosen.seed)
-                counts[verdict.outcome] += 1
-                low = str(form.low).removeprefix("torch.")
-                print(
-                    f"  {site} {form.name} ({low}): {verdict.outcome} {verdict.about}", flush=True
-                )
-    print(dict(counts))
+    print(dict(score_architectures(given.aside, given.faults, given.seed, given.names)))
 
 
 if __name__ == "__main__":
