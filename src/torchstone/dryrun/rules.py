@@ -257,6 +257,18 @@ BUFFERS = Rule(
     ),
     "ranks",
 )  # fmt: skip
+WRONG_GROUP = Rule(
+    "DR612",
+    "wrong-group",
+    Severity.HIGH,
+    Text("gradients are reduced over the wrong group", "梯度在错误的进程组上归约"),
+    Text(
+        "the ranks that hold the same parameters do not share their gradients, and those that share them hold other "
+        "parameters: the replicas grow apart without an error",
+        "持有相同参数的 rank 没有共享梯度，共享梯度的 rank 却持有不同的参数：各副本会无声地偏离",
+    ),
+    "ranks",
+)
 RACE = Rule(
     "DR611",
     "buffer-in-use",
@@ -271,7 +283,7 @@ RACE = Rule(
 )
 RANKS = (
     RANK_RAISES, DIVERGED, UNEVEN, EARLY_EXIT, DEADLOCK, GROUP, UNMATCHED, UNAWAITED, DRIFT,
-    REPLICAS, BUFFERS, RACE,
+    REPLICAS, BUFFERS, RACE, WRONG_GROUP,
 )  # fmt: skip
 
 SINGLE_PROCESS = (

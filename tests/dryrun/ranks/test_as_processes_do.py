@@ -56,3 +56,29 @@ SECOND
 def test_ranks_that_are_apart_are_no_range() -> None:
     assert name_ranks((0, 2)) == "0, 2"
     assert name_ranks((0, 1, 2, 5)) == "0–2, 5"
+
+
+def test_gradients_that_are_reduced_over_the_wrong_group(run: Run) -> None:
+    program = (
+        _START
+        + """
+groups = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3], [0, 2], [1, 3])]
+rank = dist.get_rank()
+tp, dp = groups[rank // 2], groups[2 + rank % 2]
+torch.manual_seed(rank % 2)
+net = torch.nn.Linear(8, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for p in net.parameters():
+    dist.broadcast(p.data, rank % 2, group=dp)
+net(torch.randn(6, 8)).sum().backward()
+for p in net.parameters():
+    for group in GROUPS:
+        dist.all_reduce(p.grad, group=group)
+opt.step()
+"""
+    )
+    (finding,) = run(program.replace("GROUPS", "[tp]"), world_size=4).findings
+    assert (finding.rule, finding.line) == ("DR612", 18)
+    assert not run(program.replace("GROUPS", "[dp]"), world_size=4).findings
+    both = run(program.replace("GROUPS", "[dp, tp]"), world_size=4)
+    assert "DR612" not in [item.rule for item in both.findings]

@@ -209,7 +209,7 @@ _BY_RULE: dict[str, Effect] = {
     # a rank waits for others that never come
     **dict.fromkeys(("TS401", "TS402", "TS403", "TS416"), "hang"),
     # every rank goes on, with values of its own or that are not there yet
-    **dict.fromkeys(("DR607", "DR608", "DR609", "DR610", "DR611"), "wrong result"),
+    **dict.fromkeys(("DR607", "DR608", "DR609", "DR610", "DR611", "DR612"), "wrong result"),
     # the program goes on with a table of all against all, or contradicts what it says about itself
     **dict.fromkeys(("DR201", "DR203", "DR204", "DR205", "DR206"), "wrong result"),
     "DR202": "slow",

@@ -15,7 +15,10 @@ from torchstone.dryrun.ranks.posts import NEW_GROUP, Post
 from torchstone.dryrun.ranks.process.uniform import EQUAL, OF_ONE_RANK
 from torchstone.dryrun.ranks_record import RankFault, Side, Wait
 from torchstone.dryrun.record import Record
+from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
 
+_OF_REPLICAS = {DRIFT.id: "drift", WRONG_GROUP.id: "wrong-group"}
+"""What ranks say of their replicas by themselves, with the reason of the fault."""
 _ENDED = "(the program has ended)"
 _ENDED_ZH = "（程序已结束）"
 
@@ -266,8 +269,10 @@ def _drift(played: Played) -> list[RankFault]:
     found: dict[Place, RankFault] = {}
     for rank, record in played.records.items():
         for hazard in record.hazards:
-            if hazard.rule == "DR608" and hazard.place not in found:
+            if hazard.rule in _OF_REPLICAS and hazard.place not in found:
                 said = hazard.detail
                 side = Side((rank,), words(said, "en"), (hazard.place,), text_zh=words(said, "zh"))
-                found[hazard.place] = RankFault("DR608", "drift", (side,), hazard=hazard)
+                found[hazard.place] = RankFault(
+                    hazard.rule, _OF_REPLICAS[hazard.rule], (side,), hazard=hazard
+                )
     return list(found.values())

@@ -17,7 +17,7 @@ from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks_record import RankHazard, RanksRecord
 from torchstone.dryrun.record import Hazard, Record
-from torchstone.dryrun.rules import DRIFT
+from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
 from torchstone.dryrun.script.settings import ScriptSettings
 
 
@@ -74,7 +74,7 @@ def merged_hazards(records: dict[int, Record]) -> tuple[RankHazard, ...]:
     first: dict[tuple[str, str, Place, str], Hazard] = {}
     for rank, record in sorted(records.items()):
         for hazard in record.hazards:
-            if hazard.rule != DRIFT.id:
+            if hazard.rule not in (DRIFT.id, WRONG_GROUP.id):
                 key = (hazard.rule, hazard.op, hazard.place, hazard.module)
                 first.setdefault(key, hazard)
                 ranks[key].append(rank)

@@ -53,6 +53,7 @@ _RUNS = frozenset(
         rules.DRIFT,
         rules.REPLICAS,
         rules.RACE,
+        rules.WRONG_GROUP,
     )
 )
 """Findings of programs that run to their end: wrong, but without an error."""

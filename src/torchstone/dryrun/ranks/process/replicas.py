@@ -21,8 +21,8 @@ from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.group import DryGroup
 from torchstone.dryrun.ranks.process.provenance import Provenance
 from torchstone.dryrun.ranks.process.uniform import Uniform
-from torchstone.dryrun.record import Replica
-from torchstone.dryrun.rules import DRIFT
+from torchstone.dryrun.record import Hazard, Replica
+from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
 from torchstone.dryrun.script.session import Session, is_fake
 from torchstone.dryrun.shapes.history import operand
 from torchstone.observe.training import TRAINING, StepBegins
@@ -54,6 +54,8 @@ class Replicas:
         self._stepped: dict[int, Place] = {}
         self._steps: Counter[int] = Counter()
         self._broadcasts = 0
+        self._reduced: dict[StorageWeakRef, dict[tuple[int, ...], Place]] = {}
+        """Groups over which the program has reduced a tensor, with the lines that did."""
         self._local: list[weakref.ref[torch.Tensor]] = []
         session.on_training_forward = self.before_forward
         session.replicas = self.result
@@ -64,6 +66,9 @@ class Replicas:
         equal = post.op in _EQUAL_RESULTS
         if equal:
             self._uniform.mark(tensor, post.members)
+        if post.op == "all_reduce" and post.stack and not post.inside:
+            key = StorageWeakRef(tensor.untyped_storage())
+            self._reduced.setdefault(key, {})[post.members] = post.stack[0]
         if is_fake(tensor) or self._is_stale(tensor):
             own = -1 if equal else post.rank
             self._provenance.set(tensor, hash((post.op, post.group, sequence, own)))
@@ -103,6 +108,7 @@ class Replicas:
             if not isinstance(parameter.grad, torch.Tensor) or not is_fake(parameter.grad):
                 continue
             if members := self._uniform.members(parameter.grad):
+                self._check_group(parameter, parameter.grad)
                 self._groups[id(parameter)] = members
             elif self._uniform.holds(parameter):
                 local.append(parameter)
@@ -117,6 +123,20 @@ class Replicas:
                 DRIFT.id, "optimizer.step",
                 lambda: tuple(operand("parameter", item) for item in local[:4]), detail,
             )  # fmt: skip
+
+    def _check_group(self, parameter: torch.Tensor, grad: torch.Tensor) -> None:
+        """The ranks that were given the same parameter must be among those that share its gradient."""
+        holders = self._groups.get(id(parameter), ())
+        over = self._reduced.get(StorageWeakRef(grad.untyped_storage()), {})
+        if len(holders) < 2 or not over or any(set(holders) <= set(group) for group in over):
+            return
+        group, place = next(iter(over.items()))
+        key = (WRONG_GROUP.id, "all_reduce", place)
+        detail = Text(
+            f"gradients are reduced over ranks {list(group)}, and the parameters were made equal on ranks {list(holders)}",
+            f"梯度在 rank {list(group)} 上归约，而参数在 rank {list(holders)} 上同步",
+        )
+        self._session.hazards.setdefault(key, Hazard(*key, detail=detail))
 
     def result(self) -> tuple[Replica, ...]:
         """All replicas at the end; called once."""

@@ -114,6 +114,10 @@ def _remedy(fault: RankFault) -> Message:
             "use SyncBatchNorm, let DDP broadcast buffers, or reduce them before evaluation and saving",
             "使用 SyncBatchNorm，让 DDP 广播缓冲区，或在评估与保存前归约缓冲区",
         ),
+        "wrong-group": Text(
+            "reduce the gradients over the group in which the parameters are the same",
+            "在参数相同的进程组上归约梯度",
+        ),
         "drift": Text(
             "reduce the gradients before the step (through DDP's own forward, or all_reduce)",
             "在更新前归约梯度（通过 DDP 的 forward，或 all_reduce）",
