@@ -119,7 +119,7 @@ class Repair:
             case MissingOperators(package):
                 return (DeclaredOperators(package),)
             case MissingArguments(_, needed):
-                return (Arguments(needed),)
+                return (Arguments(needed),) if needed else ()
             case MissingResource(package):
                 return (MadeResource(package, self._columns(stack)),)
         return ()
