@@ -213,8 +213,9 @@ def _words(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.alias):
         yield node.asname or node.name.rpartition(".")[2]
-    elif isinstance(node, ast.Constant) and f"${node.value}" in _LAUNCHED:
-        yield f"${node.value}"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if f"${node.value}" in _LAUNCHED:
+            yield f"${node.value}"
 
 
 def _is_module(node: ast.ClassDef) -> bool:

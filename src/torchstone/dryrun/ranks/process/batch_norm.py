@@ -50,10 +50,10 @@ def _normalise(layer: nn.SyncBatchNorm, x: torch.Tensor, group: Any) -> torch.Te
                 kept.lerp_(new, layer.momentum if layer.momentum is not None else 0.1)
         if layer.num_batches_tracked is not None:
             layer.num_batches_tracked.add_(1)
-    x = _ReducedInBackward.apply(x, group)
+    x = _ReducedInBackward.apply(x, group)  # type: ignore[no-untyped-call]
     scale = torch.rsqrt(variance + layer.eps)
     made = (x - mean.view(shape).to(x.dtype)) * scale.view(shape).to(x.dtype)
-    if layer.weight is None:
+    if not layer.affine:
         return made
     return made * layer.weight.view(shape).to(x.dtype) + layer.bias.view(shape).to(x.dtype)
 
@@ -67,7 +67,7 @@ class _ReducedInBackward(torch.autograd.Function):
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         sides = [side for side in range(gradient.dim()) if side != 1]
         sums = gradient.sum(sides)
         dist.all_reduce(torch.cat([sums, sums]), group=ctx.group)
