@@ -50,8 +50,7 @@ def _normalise(layer: nn.SyncBatchNorm, x: torch.Tensor, group: Any) -> torch.Te
                 kept.lerp_(new, layer.momentum if layer.momentum is not None else 0.1)
         if layer.num_batches_tracked is not None:
             layer.num_batches_tracked.add_(1)
-    reduced: Any = _ReducedInBackward
-    x = reduced.apply(x, group)
+    x = _ReducedInBackward.apply(x, group)  # type: ignore[no-untyped-call]
     scale = torch.rsqrt(variance + layer.eps)
     made = (x - mean.view(shape).to(x.dtype)) * scale.view(shape).to(x.dtype)
     if not layer.affine:
