@@ -61,7 +61,7 @@ def test_broken_files_do_not_hide_the_rest(
     [
         (["chekc"], "did you mean 'check'"),
         (["check", "--selct", "TS1"], "did you mean '--select'"),
-        (["check", "--select", "TS999"], "--select: got 'TS999'"),
+        (["check", "--select", "TS999"], "--select: unknown name 'TS999'"),
         (["check", "--format", "htlm"], "invalid value 'htlm' for --format"),
         (["check", "--budget", "many"], "budget"),
         (["check", "nowhere.py"], "path 'nowhere.py'"),
@@ -72,7 +72,7 @@ def test_broken_files_do_not_hide_the_rest(
         (["check", "--with", "pylint"], "--with"),
         (["check", "--with", "model.py.sarif"], "SARIF"),
         (["explain"], "a rule's code or name"),
-        (["explain", "TS9999"], "a known name"),
+        (["explain", "TS9999"], "unknown name"),
         (["explain", "nosuch"], "topics: common_fixes, numerical_issues, reduction_patterns"),
         (["explain", "numerical-isues"], "did you mean 'numerical_issues'"),
         (["config", "selekt"], "did you mean"),
