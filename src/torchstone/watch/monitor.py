@@ -138,7 +138,12 @@ class Watch:
         self._judge.ranks = ranks
         writes = ranks is None or ranks.rank == 0
         self._judge.record_to(
-            open_recorder(self.settings, self._parts.by_kind(), writes, self._clock)
+            open_recorder(
+                self.settings,
+                {**self._parts.by_kind(), "settings": self._parts.settings()},
+                writes,
+                self._clock,
+            )
         )
         atexit.register(_close_at_exit, weakref.ref(self))
 
