@@ -416,7 +416,7 @@ def test_steps_that_were_not_read_are_no_difference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("b", "state", "said"), [
-    ([2.0, 1.0] * 20, "plain", "No clear winner"), ([1.0, 0.9] * 20, "good", "B is better than A: loss 1.5 → 0.95"),
+    ([2.0, 1.0] * 20, "plain", "No clear winner"), ([0.5, 0.4] * 20, "good", "B is better than A: loss 1.5 → 0.45"),
     ([3.0, 2.9] * 20, "bad", "B is worse than A: loss 1.5 → 2.95"),
     ([1.0] * 20 + [math.nan] * 20, "bad", "from step 21 on"), ([1.0, 2.0] * 20, "good", "B repeats A"),
 ])  # fmt: skip
