@@ -345,3 +345,15 @@ def test_watch_takes_the_newest_run(project: Path, capsys: pytest.CaptureFixture
         (project / ".torchstone/watch" / name).mkdir(parents=True)
     assert run(["watch"]) == 2
     assert "20260102-000000-1" in capsys.readouterr().err
+
+
+def test_columns_are_honoured_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines of source alone are as long as they are."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert run(["check", "examples/train_project/model.py", "--lang", "en", "--no-cache"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in said if " | " not in line) <= 60
+    assert "     to ignore: # torchstone: ignore[ungated-dropout]" in said

@@ -192,7 +192,7 @@ def test_a_plan_says_on_what_its_times_rest(
     assert run(["flow", "trace", "prepare.py", "--", "3"]) == 0
     capfd.readouterr()
     assert run(["flow", "plan", "--device", "cuda:99"]) == 0
-    assert "cuda:99 is not here: NVIDIA A100 SXM4 80 GB is assumed" in capfd.readouterr().out
+    assert "no cuda:99 here; estimated for NVIDIA A100 SXM4 80 GB" in capfd.readouterr().out
 
 
 def test_a_profile_that_was_measured_in_a_run_makes_the_next_plan(
