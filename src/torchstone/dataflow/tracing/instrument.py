@@ -14,6 +14,7 @@ import inspect
 import itertools
 import linecache
 import operator
+import sys
 import tokenize
 import warnings
 import weakref
@@ -242,11 +243,28 @@ def functions_with(codes: AbstractSet[int]) -> list[FunctionType]:
 
 
 def _functions() -> Iterator[FunctionType]:
-    """All that exist, picked without a line of Python for each of a million objects."""
-    found = gc.get_objects()
-    return itertools.compress(
-        found, map(operator.is_, map(type, found), itertools.repeat(FunctionType))
-    )
+    """All that exist, picked without a line of Python for each of a million objects.
+
+    Other threads wait meanwhile: a tuple that one of them is just building is among the objects, and
+    it cannot be finished while a second reference to it exists (`SystemError` in that thread).
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_UNDISTURBED)
+    try:
+        found = gc.get_objects()
+        kept = list(
+            itertools.compress(
+                found, map(operator.is_, map(type, found), itertools.repeat(FunctionType))
+            )
+        )
+        del found
+    finally:
+        sys.setswitchinterval(usual)
+    return iter(kept)
+
+
+_UNDISTURBED = 10.0
+"""Seconds; picking takes some 10 ms."""
 
 
 @functools.cache
