@@ -108,6 +108,7 @@ class PackedLinear(nn.Module):
         blocks = ceil(count / packing.block) if packing.block else layer.out_features
         scales = torch.empty(ceil(blocks * packing.scale_bytes), dtype=torch.uint8, device="meta")
         self.register_buffer("scales", scales)
+        self.has_bias = isinstance(layer.bias, nn.Parameter)
         self.bias = layer.bias
 
     def unpacked(self, dtype: torch.dtype) -> torch.Tensor:
@@ -119,8 +120,8 @@ class PackedLinear(nn.Module):
         return whole
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = _PackedProduct.apply(x, self)
-        return made if self.bias is None else made + self.bias
+        made: torch.Tensor = _PackedProduct.apply(x, self)  # type: ignore[no-untyped-call]
+        return made + self.bias if self.has_bias else made
 
 
 class _PackedProduct(torch.autograd.Function):
@@ -136,15 +137,18 @@ class _PackedProduct(torch.autograd.Function):
         return gradient @ ctx.layer.unpacked(gradient.dtype), None
 
 
+def _empty(*shape: int) -> torch.Tensor:
+    return torch.empty(shape, dtype=torch.float32, device="meta")
+
+
 class LoraLinear(nn.Module):
     """A frozen layer and a product of two thin matrices beside it, kept in float32 as PEFT does."""
 
     def __init__(self, base: nn.Linear | PackedLinear, rank: int) -> None:
         super().__init__()
         self.base = base
-        shape = {"dtype": torch.float32, "device": "meta"}
-        self.lora_a = nn.Parameter(torch.empty(rank, base.in_features, **shape))  # type: ignore[arg-type]
-        self.lora_b = nn.Parameter(torch.empty(base.out_features, rank, **shape))  # type: ignore[arg-type]
+        self.lora_a = nn.Parameter(_empty(rank, base.in_features))
+        self.lora_b = nn.Parameter(_empty(base.out_features, rank))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         thin = F.linear(x, self.lora_a.to(x.dtype))

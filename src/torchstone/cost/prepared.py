@@ -120,8 +120,9 @@ def prepared(target: Target, options: CostOptions) -> tuple[nn.Module, Changed]:
     if options.lora or options.quant:
         lora = lora_from(options.lora) if options.lora else None
         changed = change_model(model, lora, packing_from(options.quant) if options.quant else None)
-        if options.checkpoint and hasattr(model, "enable_input_require_grads"):
-            model.enable_input_require_grads()  # else checkpointed blocks see nothing to train
+        ask = getattr(model, "enable_input_require_grads", None)
+        if options.checkpoint and ask is not None:
+            ask()  # else checkpointed blocks see nothing to train
     if options.checkpoint:
         enable = getattr(model, "gradient_checkpointing_enable", None)
         if enable is None or not getattr(model, "supports_gradient_checkpointing", True):

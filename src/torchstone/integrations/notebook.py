@@ -67,7 +67,7 @@ def check_cell(shell: Any, line: str, cell: str) -> Report:
     report = _checked([*map(_without_magic, before), cell])
     if words:
         return report
-    display(report)
+    display(report)  # type: ignore[no-untyped-call]
     shell.run_cell(cell)
     return None  # type: ignore[return-value]  # the report stands above what the cell prints
 
@@ -80,7 +80,7 @@ def _without_magic(text: str) -> str:
 def _checked(cells: list[str]) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "notebook.ipynb"
-        made = [
+        made: list[dict[str, object]] = [
             {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": cell}
             for cell in cells
         ]  # fmt: skip

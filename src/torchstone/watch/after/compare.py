@@ -88,7 +88,7 @@ def _curve(a: Run, b: Run, column: str) -> Measure | None:
     plot = _plot(a, b, column)
     if plot is None:
         return None
-    last = next((v for v in reversed(plot.series[1].y) if v is not None and np.isfinite(v)), 0.0)
+    last = next((v for v in reversed(plot.series[1].y) if np.isfinite(v)), 0.0)
     return measure(
         f"compare_{column}", float(last), "", column_title(column), (plot,),
         Text("last value of B; both curves", "B 的最后一个值；两条曲线"),
@@ -104,7 +104,7 @@ def _plot(a: Run, b: Run, column: str) -> Plot | None:
             return None
         alerts = around_alerts(run.scalars[:, 0], (int(e["step"]) for e in run.alerts), 0)
         keep = thin_curve(values, alerts, _POINTS)
-        keep = [row for row in keep if np.isfinite(values[row]) or _is_lost(run, column, row)]
+        keep = keep[[bool(np.isfinite(values[row])) or _is_lost(run, column, row) for row in keep]]
         marks = tuple(float(e["step"]) for e in run.alerts if e["signal"] == column)
         series.append(Series(
             f"{name}: {run.path.parent.name}", tuple(run.scalars[keep, 0]), tuple(values[keep]), "",

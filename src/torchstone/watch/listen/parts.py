@@ -107,7 +107,7 @@ class TrainingParts:
 
     def settings(self) -> dict[str, str]:
         """What two runs may differ in: versions, sizes, number formats, settings of optimizers."""
-        found = {"torch": torch.__version__}
+        found: dict[str, str] = {"torch": str(torch.__version__)}
         for place, model in enumerate(self.models):
             head = f"model{place + 1} " if len(self.models) > 1 else "model "
             parameters = list(model.parameters())
