@@ -1,29 +1,27 @@
-"""Threads of the program go on undisturbed while functions are looked for."""
+"""Threads of the program are kept waiting while functions are looked for."""
 
 from __future__ import annotations
 
-import threading
+import gc
+import sys
+
+import pytest
 
 from torchstone.dataflow.tracing.instrument import functions_with
 
 
-def test_a_tuple_that_another_thread_builds_can_be_finished() -> None:
-    stop = threading.Event()
-    failures: list[BaseException] = []
+def test_no_thread_runs_between_reading_and_dropping_all_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tuple that another thread is building could not be finished."""
+    usual, during = sys.getswitchinterval(), []
+    read = gc.get_objects
 
-    def build() -> None:
-        try:
-            while not stop.is_set():
-                tuple(item for item in range(300))
-        except BaseException as error:
-            failures.append(error)
+    def noted() -> list[object]:
+        during.append(sys.getswitchinterval())
+        return read()
 
-    threads = [threading.Thread(target=build) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for _ in range(15):
-        functions_with({0})
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    monkeypatch.setattr(gc, "get_objects", noted)
+    functions_with({0})
+    assert during[0] > 10 * usual
+    assert sys.getswitchinterval() == usual

@@ -15,6 +15,7 @@ import itertools
 import linecache
 import operator
 import sys
+import time
 import tokenize
 import warnings
 import weakref
@@ -245,12 +246,13 @@ def functions_with(codes: AbstractSet[int]) -> list[FunctionType]:
 def _functions() -> Iterator[FunctionType]:
     """All that exist, picked without a line of Python for each of a million objects.
 
-    Other threads wait meanwhile: a tuple that one of them is just building is among the objects, and
-    it cannot be finished while a second reference to it exists (`SystemError` in that thread).
+    Other threads are kept waiting meanwhile: a tuple that one of them is just building is among the
+    objects, and it cannot be finished while a second reference to it exists (`SystemError` there).
     """
     usual = sys.getswitchinterval()
     sys.setswitchinterval(_UNDISTURBED)
     try:
+        time.sleep(0)  # threads that already wait with the usual interval have their turn before
         found = gc.get_objects()
         kept = list(
             itertools.compress(
@@ -263,8 +265,8 @@ def _functions() -> Iterator[FunctionType]:
     return iter(kept)
 
 
-_UNDISTURBED = 10.0
-"""Seconds; picking takes some 10 ms."""
+_UNDISTURBED = 0.2
+"""Seconds: ten times what picking takes, and no longer than a program may stand still."""
 
 
 @functools.cache
