@@ -13,6 +13,8 @@ from hypothesis import settings
 # Two workers on two cores: threads of theirs, and of programs that they start, would only wait for each
 # other. Before torch is loaded, which reads it once.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# the width of the terminal that the tests are started from is no part of what they expect
+os.environ.pop("COLUMNS", None)
 
 GOLDEN = Path(__file__).parent / "golden"
 

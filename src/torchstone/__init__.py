@@ -57,6 +57,19 @@ def __getattr__(name: str) -> Any:
     return getattr(module, attribute)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext torchstone` in a notebook."""
+    from torchstone.integrations.notebook import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from torchstone.integrations.notebook import unload
+
+    unload(shell)
+
+
 def _explain(error: ImportError | AttributeError) -> str | None:
     """What is missing when a tool cannot be loaded; None when it is not a matter of packages."""
     from torchstone.core.packages import OLDEST_TORCH, extra_for, installed_torch

@@ -61,7 +61,7 @@ def test_broken_files_do_not_hide_the_rest(
     [
         (["chekc"], "did you mean 'check'"),
         (["check", "--selct", "TS1"], "did you mean '--select'"),
-        (["check", "--select", "TS999"], "--select: got 'TS999'"),
+        (["check", "--select", "TS999"], "--select: unknown name 'TS999'"),
         (["check", "--format", "htlm"], "invalid value 'htlm' for --format"),
         (["check", "--budget", "many"], "budget"),
         (["check", "nowhere.py"], "path 'nowhere.py'"),
@@ -72,7 +72,7 @@ def test_broken_files_do_not_hide_the_rest(
         (["check", "--with", "pylint"], "--with"),
         (["check", "--with", "model.py.sarif"], "SARIF"),
         (["explain"], "a rule's code or name"),
-        (["explain", "TS9999"], "a known name"),
+        (["explain", "TS9999"], "unknown name"),
         (["explain", "nosuch"], "topics: common_fixes, numerical_issues, reduction_patterns"),
         (["explain", "numerical-isues"], "did you mean 'numerical_issues'"),
         (["config", "selekt"], "did you mean"),
@@ -345,3 +345,16 @@ def test_watch_takes_the_newest_run(project: Path, capsys: pytest.CaptureFixture
         (project / ".torchstone/watch" / name).mkdir(parents=True)
     assert run(["watch"]) == 2
     assert "20260102-000000-1" in capsys.readouterr().err
+
+
+def test_columns_are_honoured_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines of source alone are as long as they are."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert run(["check", "examples/train_project/model.py", "--lang", "en", "--no-cache"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    long = [line for line in said if len(line) > 60 and " | " not in line]
+    assert all("# torchstone: ignore" in line for line in long), "a comment is copied whole"
+    assert "     to ignore: # torchstone: ignore[ungated-dropout]" in said

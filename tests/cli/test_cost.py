@@ -118,15 +118,15 @@ def test_repeated_flags_add_up_and_a_replaced_batch_is_told(
     words = ["cost", "idle.py:Net", "--input", "8,4", "--lang", "en"]
     (project / "idle.py").write_text(IDLE)
     assert (
-        run([*words, "--device", "h100", "--device", "a100", "--batch", "4", "--batch", "2"]) == 0
-    )
+        run([*words, "--device", "h100", "--device", "a100", "--batch", "4", "--batch", "2"]) == 3
+    ), "a partial count"
     said = capsys.readouterr().out
     assert "on NVIDIA H100" in said
     assert "on NVIDIA A100" in said
     assert "input (--batch replaces 8): (4, 4) float32" in said
     assert said.startswith("! Partial: ")
     assert not [item for item in recwarn if "Partial" in str(item.message)], "said twice"
-    assert run([*words, "--batch", "8"]) == 0
+    assert run([*words, "--batch", "8"]) == 3
     assert "input: (8, 4) float32" in capsys.readouterr().out
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from torchstone.cost import measure_cost
 from torchstone.cost.counting.engine import run
 from torchstone.cost.records.ledger import Cost
 
@@ -183,3 +184,20 @@ def test_packed_sequences_of_known_lengths() -> None:
         # eight rows go through the input product, and as many through the recurrent one
         assert cost.total("forward").flops == 2 * 8 * (8 * 64 + 16 * 64)
         assert not cost.assumptions
+
+
+def test_a_list_of_known_values_becomes_a_tensor() -> None:
+    """As positions of pictures are computed: the largest of a small table decides a size."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+            sizes = torch.tensor([grid.max() + 1 - 3, grid.min()], device=x.device)
+            return self.layer(x[: sizes[0].item()])
+
+    report = measure_cost(Net(), (torch.empty(8, 4), torch.tensor([[1, 5]])))
+    assert report.cost.failure is None
+    assert report.total["flops"] == 2 * 3 * 4 * 4

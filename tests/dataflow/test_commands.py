@@ -192,7 +192,7 @@ def test_a_plan_says_on_what_its_times_rest(
     assert run(["flow", "trace", "prepare.py", "--", "3"]) == 0
     capfd.readouterr()
     assert run(["flow", "plan", "--device", "cuda:99"]) == 0
-    assert "cuda:99 is not here: NVIDIA A100 SXM4 80 GB is assumed" in capfd.readouterr().out
+    assert "no cuda:99 here; estimated for NVIDIA A100 SXM4 80 GB" in capfd.readouterr().out
 
 
 def test_a_profile_that_was_measured_in_a_run_makes_the_next_plan(
@@ -236,6 +236,9 @@ def test_a_plan_that_matches_no_call_is_a_finding(
         (finding,) = report.findings
         assert finding.rule == rule
         assert "prepare/cv2.flip" in str(finding.evidence)
+        assert report.answer is not None
+        assert report.answer.state == "warning"
+        assert "prepare/cv2.flip (not called)" in report.answer.lines[0].en
 
 
 def test_results_that_differ_are_traced_to_their_line(
@@ -282,5 +285,8 @@ def test_results_that_differ_are_traced_to_their_line(
     assert seen
     for finding in report.findings:
         assert finding.rule == "FL101"
-        assert "because of cv2.flip" in finding.message("en")
+        assert "the cause is cv2.flip" in finding.message("en")
         assert finding.line == 5
+    assert report.answer is not None
+    assert "three.py:5" in report.answer.lines[0].en
+    assert "最多相差" in report.answer.lines[0].zh

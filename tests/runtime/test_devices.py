@@ -104,7 +104,7 @@ def test_a_device_answers_to_many_names(given: str, name: str) -> None:
 def test_an_unknown_device_gets_the_nearest_name() -> None:
     with pytest.raises(UsageError, match="did you mean 'h100'"):
         device("h10")
-    with pytest.raises(UsageError, match="known: h100, "):
+    with pytest.raises(UsageError, match="choose from h100, "):
         device("abacus")
 
 

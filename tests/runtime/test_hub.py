@@ -163,10 +163,10 @@ def test_bad_files(tmp_path: Path, content: str, says: str) -> None:
     [
         ("llma", "did you mean 'llama'"),
         ("LamaForCausalLM", "did you mean 'LlamaForCausalLM'"),
-        ("meta-llama/Llama-3-8B", "nothing is downloaded"),
+        ("somebody/own-model", "nothing is downloaded"),
         ("nowhere.json", "nothing is downloaded"),
-        ("PreTrainedModel", "known name"),
-        ("AutoModel", "known name"),
+        ("PreTrainedModel", "unknown name"),
+        ("AutoModel", "unknown name"),
         ("pipeline", "known name"),
         ("__builtins__", "known name"),
         ("", "no name"),

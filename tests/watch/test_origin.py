@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.watch.clocks import STILL
-from torchstone.watch import Watch
+from torchstone.watch import Watch, watch_training
 from torchstone.watch.after.answer import run_answer
 from torchstone.watch.record.runfile import load_run
 
@@ -100,7 +100,7 @@ def test_a_batch_that_holds_nan_is_named_itself(caplog: pytest.LogCaptureFixture
     given = data()
     given[5, 4, 1] = float("nan")
     train(TakesRoots(), given)
-    assert "the batch already holds NaN or infinity, in row 4 of 16" in caplog.text
+    assert "the model's input already holds NaN or infinity, in row 4 of 16" in caplog.text
 
 
 def test_running_it_again_changes_nothing_of_the_training() -> None:
@@ -148,3 +148,67 @@ def test_a_loss_that_is_made_outside_of_the_model(caplog: pytest.LogCaptureFixtu
             optimizer.step()
             watch.step(loss)
     assert "look at the loss" in caplog.text
+
+
+def normalise(x: Tensor) -> Tensor:
+    return x / x.norm(dim=1, keepdim=True)  # the line before the model
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_what_is_done_before_and_after_the_model_is_part_of_the_step(
+    where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The step's own code is run again up to its backward pass, and leaves nothing behind."""
+    caplog.set_level("INFO")
+    printed: list[int] = []
+
+    def run(decorate: Any) -> list[Tensor]:
+        torch.manual_seed(0)
+        model = nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        @decorate
+        def train_step(model: nn.Module, x: Tensor) -> Tensor:
+            optimizer.zero_grad()
+            out = model(normalise(x) if where == "before" else x)
+            kept = out.sum() * 0 if where == "before" else normalise(x).sum() * 0
+            loss = (out + torch.rand(())).square().mean() + kept
+            loss.backward()
+            printed.append(1)
+            optimizer.step()
+            return loss
+
+        given = data(8)
+        given[5, 4] = 0
+        for x in given[:6]:
+            train_step(model, x)
+        return [item.grad for item in model.parameters()] + [torch.rand(1)]
+
+    plain = run(lambda function: function)
+    watched = run(watch_training(folder=False, lang="en", clock=STILL))
+    (said,) = [text for text in caplog.messages if "first non-finite value" in text]
+    assert line_of("# the line before the model") in said
+    assert "row 4 of 16" in said
+    assert all(torch.equal(a, b) or a.isnan().equal(b.isnan()) for a, b in zip(plain, watched, strict=True))  # fmt: skip
+    assert len(printed) == 12, "a step that is run again ends at its backward pass"
+
+
+def test_a_step_that_takes_its_own_batch_is_not_run_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    given = data(8)
+    given[5, 4] = 0
+    stream = iter(given)
+    model = nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    @watch_training(folder=False, lang="en", clock=STILL)
+    def train_step(model: nn.Module) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(normalise(next(stream))).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(8):
+        train_step(model)  # one more would end the stream
+    assert "the model's input already holds NaN or infinity, in row 4 of 16" in caplog.text

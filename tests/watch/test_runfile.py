@@ -25,7 +25,7 @@ from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
 from torchstone.cli.main import run as run_command
 from torchstone.core.errors import InputError
-from torchstone.core.pictures import Table
+from torchstone.core.pictures import Plot, Table
 from torchstone.watch import Watch
 from torchstone.watch.after.compare import compare_watched
 from torchstone.watch.after.report import replay_report, report_of
@@ -413,6 +413,35 @@ def test_steps_that_were_not_read_are_no_difference(tmp_path: Path) -> None:
     other = [value * (2 if step > 20 else 1) for step, value in enumerate(some)]
     c = _run_of(tmp_path / "c", {"loss": whole, "grad_norm": other}, thinned=True)
     assert compare_watched(a, c).measures[0].name == "note", "fewer than five steps"
+
+
+@pytest.mark.parametrize(("b", "state", "said"), [
+    ([2.0, 1.0] * 20, "plain", "No clear winner"), ([0.5, 0.4] * 20, "good", "B is better than A: loss 1.5 → 0.45"),
+    ([3.0, 2.9] * 20, "bad", "B is worse than A: loss 1.5 → 2.95"),
+    ([1.0] * 20 + [math.nan] * 20, "bad", "from step 21 on"), ([1.0, 2.0] * 20, "good", "B repeats A"),
+])  # fmt: skip
+def test_two_runs_have_a_verdict(b: list[float], state: str, said: str, tmp_path: Path) -> None:
+    runs = [_run_of(tmp_path / name, {"loss": loss}) for name, loss in (("a", [1.0, 2.0] * 20), ("b", b))]  # fmt: skip
+    runs[1].header["settings"] = {"lr": "0.1"}
+    answer = compare_watched(*runs).answer
+    assert answer is not None
+    assert answer.state == state
+    assert said in answer.headline.en
+    assert "lr – → 0.1" in answer.lines[0].en
+    assert f"{b[-1]:.4g}" in str(answer.tiles[0].value)
+
+
+def test_curves_share_a_scale_and_unread_steps_are_left_out(tmp_path: Path) -> None:
+    some = [1.0 if step % 4 == 0 else math.nan for step in range(40)]
+    a = _run_of(tmp_path / "a", {"loss": [1.0] * 40, "grad_norm": [4.0, 5.0] * 20})
+    b = _run_of(tmp_path / "b", {"loss": [1.0] * 40, "grad_norm": some}, thinned=True)
+    report = compare_watched(a, b)
+    assert report.answer is not None
+    norms = report.answer.pictures[-1]
+    assert isinstance(norms, Plot)
+    assert [len(series.y) for series in norms.series] == [40, 10]
+    rows = report.to("text").splitlines()
+    assert any("B: b ▁▁▁▁▁▁▁▁▁▁ " in row for row in rows), "low beside the other run"
 
 
 def test_a_layer_that_is_nan_in_one_run_is_named(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class CommonOptions:
     )
     quiet: bool = option(
         False,
-        "the answer in one line, or the bare findings",
+        "one-line summary; findings without explanations",
         "只用一行给出结论，或只列问题",
         short="-q",
         config=False,

@@ -213,8 +213,8 @@ def _overview(names: list[str], lang: str) -> str:
         ),
         say("more:        torchstone help COMMAND", "更多：torchstone help 命令"),
         say(
-            "exit codes:  0 clean, 1 findings, 2 usage or configuration, 3 part of the work failed",
-            "退出码：0 无问题，1 有问题，2 用法或配置错误，3 部分工作失败",
+            "exit codes:  0 clean, 1 findings, 2 usage or configuration error, 3 incomplete (some steps failed)",
+            "退出码：0 无问题，1 有问题，2 用法或配置错误，3 不完整（部分步骤失败）",
         ),
     ]
     return "\n".join(lines)

@@ -33,10 +33,18 @@ def use_colour(choice: str) -> bool:
 
 
 def terminal_width(options: CommonOptions) -> int:
-    """Columns to stay within; 0 for a file or a pipe, whose readers break lines themselves."""
-    if options.output or not sys.stdout.isatty():
+    """Columns to stay within: COLUMNS where it is set, else the terminal's; 0 for a file or a pipe,
+    whose readers break lines themselves."""
+    if options.output:
         return 0
-    return os.get_terminal_size().columns
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) >= _NARROWEST:
+        return int(asked)
+    return os.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+_NARROWEST = 20
+"""Columns below which no line could be broken sensibly."""
 
 
 def only(options: CommonOptions, *formats: str) -> None:

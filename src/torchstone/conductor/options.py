@@ -13,7 +13,7 @@ class ReviewOptions:
     """What is reviewed, how deep, and who leads."""
 
     path: str = option(
-        ".", "the project; its scripts and tests are RUN behind walls, in a copy",
+        ".", "the project; its scripts and tests are executed in a sandboxed copy",
         "项目文件夹；其脚本与测试将在隔离的副本中真实运行",
         positional=True, config=False, metavar="PATH",
     )  # fmt: skip

@@ -27,6 +27,10 @@ class TorchstoneError(Exception):
         super().__init__(self.say("en"))
 
     def say(self, lang: str = "en") -> str:
+        if not self.expected.en:  # what was given says it all: "unknown name 'x'"
+            if lang == "zh":
+                return f"{self.where}：{self.given_zh}；{self.todo.zh}"
+            return f"{self.where}: {self.given}; {self.todo.en}"
         if lang == "zh":
             given, expected = _apart(self.given_zh), _apart(self.expected.zh)
             return f"{self.where}：得到{given}，应为{expected}；{self.todo.zh}"

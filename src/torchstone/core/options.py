@@ -128,10 +128,10 @@ def unknown(
         todo = Text(f"did you mean {near[0]!r}?", f"您是否想用 {near[0]!r}？")
     elif len(known) <= _SHORT:
         shown = ", ".join(known)
-        todo = Text(f"known: {shown}", f"可用：{shown}")
+        todo = Text(f"choose from {shown}", f"可选：{shown}")
     else:
         todo = more or Text("see `torchstone --help`", "参见 `torchstone --help`")
-    return error(where, repr(given), Text("a known name", "已知名称"), todo)
+    return error(where, Text(f"unknown name {given!r}", f"未知名称 {given!r}"), NOTHING, todo)
 
 
 def options_schema(cls: type, lang: str = "en") -> dict[str, Any]:

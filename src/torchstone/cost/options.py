@@ -16,9 +16,9 @@ class CostOptions:
 
     target: str = option(
         "",
-        "file.py, file.py:build, package.module:build, hf:llama, hf:config.json or timm:resnet50; "
+        "file.py, file.py:build, package.module:build, hf:llama-3-8b, hf:config.json or timm:resnet50; "
         "naming code of yours imports and runs it",
-        "file.py、file.py:build、package.module:build、hf:llama、hf:config.json 或 timm:resnet50；"
+        "file.py、file.py:build、package.module:build、hf:llama-3-8b、hf:config.json 或 timm:resnet50；"
         "指定您自己的代码会导入并运行它",
         config=False, positional=True, metavar="TARGET",
     )  # fmt: skip
@@ -44,6 +44,14 @@ class CostOptions:
     autocast: str = option(
         "", "run the forward under autocast in this format", "前向在该格式的 autocast 下运行",
         metavar="DTYPE",
+    )  # fmt: skip
+    lora: str = option(
+        "", "with LoRA adapters: r=16 on all linear layers, or r=16,q_proj,v_proj",
+        "使用 LoRA：r=16（全部线性层），或 r=16,q_proj,v_proj", metavar="R", config=False,
+    )  # fmt: skip
+    quant: str = option(
+        "", "with the weights of linear layers stored in nf4, int4, int8 or fp8",
+        "线性层权重以 nf4、int4、int8 或 fp8 存储", metavar="FORMAT", config=False,
     )  # fmt: skip
     checkpoint: bool = option(
         False, "with activation checkpointing, where the model has it",

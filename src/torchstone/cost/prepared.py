@@ -9,6 +9,7 @@ from torch import nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
+from torchstone.cost.fine_tuning import Changed, change_model, lora_from, packing_from
 from torchstone.cost.options import CostOptions
 from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 from torchstone.runtime.inputs import default_inputs, parse_inputs
@@ -25,6 +26,16 @@ def check_formats_asked(options: CostOptions) -> None:
         )  # fmt: skip
     if options.autocast:
         low_format(options.autocast)
+    if options.lora:
+        lora_from(options.lora)
+    if options.quant:
+        packing_from(options.quant)
+    if options.quant and options.train and not options.lora:
+        raise UsageError(
+            "cost: --quant", "--train without --lora",
+            Text("adapters: packed weights cannot be trained", "适配器：量化后的权重无法训练"),
+            Text("add --lora r=16", "请加上 --lora r=16"),
+        )  # fmt: skip
     if options.dtype and not parse_dtype(options.dtype, "cost: --dtype").is_floating_point:
         raise UsageError(
             "cost: --dtype",
@@ -96,10 +107,22 @@ def resized(inputs: Any, batch: int | None, length: int | None) -> Any:
     return tree_map_only(torch.Tensor, one, inputs)
 
 
-def prepared(target: Target, options: CostOptions) -> nn.Module:
-    model = target.model
-    if options.dtype:
-        model = model.to(parse_dtype(options.dtype, "cost: --dtype"))
+def weight_format(options: CostOptions) -> str:
+    """Of the weights that are not packed: fine-tuning with adapters is done in bf16."""
+    return options.dtype or ("bf16" if options.lora or options.quant else "")
+
+
+def prepared(target: Target, options: CostOptions) -> tuple[nn.Module, Changed]:
+    """The model as it was asked for, and what was changed in it."""
+    model, changed = target.model, Changed()
+    if wanted := weight_format(options):
+        model = model.to(parse_dtype(wanted, "cost: --dtype"))
+    if options.lora or options.quant:
+        lora = lora_from(options.lora) if options.lora else None
+        changed = change_model(model, lora, packing_from(options.quant) if options.quant else None)
+        ask = getattr(model, "enable_input_require_grads", None)
+        if options.checkpoint and ask is not None:
+            ask()  # else checkpointed blocks see nothing to train
     if options.checkpoint:
         enable = getattr(model, "gradient_checkpointing_enable", None)
         if enable is None or not getattr(model, "supports_gradient_checkpointing", True):
@@ -110,7 +133,7 @@ def prepared(target: Target, options: CostOptions) -> nn.Module:
                 Text("call torch.utils.checkpoint in its forward", "请在其 forward 中调用 torch.utils.checkpoint"),
             )  # fmt: skip
         enable()
-    return model
+    return model, changed
 
 
 def low_format(name: str) -> torch.dtype:

@@ -15,12 +15,20 @@ from torchstone.core.answer import Fact
 from torchstone.core.measure import Measure
 from torchstone.core.text import Message, Text
 from torchstone.cost.decoders.serving import Served, serve
+from torchstone.cost.fine_tuning import Changed, lora_from, packing_from
 from torchstone.cost.measure import PartialCostWarning, described, measure_cost
 from torchstone.cost.on_devices.fitting import fit
 from torchstone.cost.on_devices.plan import plan_from
+from torchstone.cost.on_devices.remedies import what_helps
 from torchstone.cost.on_devices.roofline_time import roofline
 from torchstone.cost.options import CostOptions
-from torchstone.cost.prepared import InputMaker, check_formats_asked, low_format, prepared
+from torchstone.cost.prepared import (
+    InputMaker,
+    check_formats_asked,
+    low_format,
+    prepared,
+    weight_format,
+)
 from torchstone.cost.reporting.answer import cost_answer, with_devices, with_sweep
 from torchstone.cost.reporting.answers import (
     TOO_LARGE,
@@ -57,7 +65,7 @@ def survey(
     plan = plan_from(options.plan) if options.plan else None
     stages = _stages(options.stages)
     target = build_target(options.target)
-    model = prepared(target, options)
+    model, changed = prepared(target, options)
     inputs = InputMaker(target, model, options)
     steps = len(batches) * len(lengths) + len(contexts)
     progress(0, steps, options.target)
@@ -100,7 +108,11 @@ def survey(
     times = [(item, roofline(report.cost, item).total()) for item in devices]
     guessed = not options.input and target.inputs is None
     replaced = "" if guessed else inputs.replaced_batch(batches[0])
-    answer = with_devices(report, _about(options, given, guessed, replaced), times, verdicts)
+    about = [*_about(options, given, guessed, replaced), *_about_tuning(options, changed)]
+    answer = with_devices(report, about, times, verdicts)
+    if plan is None and (missing := [item for item in verdicts if not item.fits]):
+        tried = what_helps(options, missing[0].device, lengths[0] or _length(given), _try)
+        answer = replace(answer, lines=(*tried, *answer.lines))
     report = replace(report, answer=with_sweep(answer, too_far))
     return replace(
         report,
@@ -110,6 +122,15 @@ def survey(
     )
 
 
+def _try(options: CostOptions) -> CostReport:
+    """The target again with other options, counted once."""
+    target = build_target(options.target)
+    model, _ = prepared(target, options)
+    batch, length = _sizes(options.batch, "--batch")[0], _sizes(options.seq, "--seq")[:1] or (None,)
+    given = InputMaker(target, model, options)(batch, length[0])
+    return _measured(model, given, options, None, batch, length[0])
+
+
 def _about(options: CostOptions, given: Any, guessed: bool, replaced: str) -> list[Fact]:
     """What was counted: the input, the number format, the plan."""
     label = Text("input (assumed)", "输入（假定）") if guessed else Text("input", "输入")
@@ -117,13 +138,30 @@ def _about(options: CostOptions, given: Any, guessed: bool, replaced: str) -> li
         label = Text(f"input (--batch replaces {replaced})", f"输入（--batch 取代了 {replaced}）")
     facts = [Fact(label, described(given))]
     wanted = (
-        (Text("weights", "权重"), options.dtype),
+        (Text("weights", "权重"), weight_format(options)),
         (Text("autocast", "autocast"), options.autocast),
         (Text("optimizer", "优化器"), options.optimizer if options.train else ""),
         (Text("plan", "并行方案"), options.plan),
         (Text("checkpointing", "激活检查点"), "on" if options.checkpoint else ""),
     )
     return [*facts, *(Fact(label, value) for label, value in wanted if value)]
+
+
+def _about_tuning(options: CostOptions, changed: Changed) -> list[Fact]:
+    facts: list[Fact] = []
+    if options.quant:
+        packing = packing_from(options.quant)
+        said = Text(f"{packing.name} ({packing.said.en})", f"{packing.name}（{packing.said.zh}）")
+        facts.append(Fact(Text("linear layers", "线性层"), said))
+    if options.lora:
+        rank = lora_from(options.lora).rank
+        names = ", ".join(dict.fromkeys(path.rpartition(".")[2] for path in changed.adapted))
+        said = Text(
+            f"r={rank} on {len(changed.adapted)} layers ({names})",
+            f"r={rank}，作用于 {len(changed.adapted)} 层（{names}）",
+        )
+        facts.append(Fact(Text("LoRA", "LoRA"), said))
+    return facts
 
 
 def _sizes(text: str, flag: str) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ def plan_answer(
 
 
 _GOALS = {
-    "latency": Text("one call after the other", "逐个调用"),
+    "latency": Text("latency (calls run one after the other)", "延迟（逐个调用）"),
     "throughput": Text("CPU, bus and device overlap", "CPU、总线与设备重叠执行"),
 }
 _UNPROVEN = Text(

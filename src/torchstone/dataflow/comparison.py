@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from torchstone.core.text import Text
+
 _MOST = 100_000  # results that are looked at
 _DEPTH = 6
 ROUNDING = 1e-4
@@ -37,10 +39,15 @@ class Difference:
     """One result that is not the same."""
 
     name: str
-    how: str
+    how: Text
     before: str
     after: str
     is_rounding: bool = False
+
+
+_ONLY_ONE = Text("only in one run", "只有一次运行中有")
+_OTHER_KIND = Text("another kind of result", "结果的类型不同")
+_OTHER_VALUES = Text("other values", "取值不同")
 
 
 def outcome_of(left: Mapping[str, Any]) -> Outcome:
@@ -62,7 +69,7 @@ def differences(before: Outcome, after: Outcome) -> list[Difference]:
         one, other = before.get(name), after.get(name)
         if one is None or other is None:
             found.append(
-                Difference(name, "only in one run", one.text if one else "–", other.text if other else "–")
+                Difference(name, _ONLY_ONE, one.text if one else "–", other.text if other else "–")
             )  # fmt: skip
         elif one.digest != other.digest:
             how, small = _how(one, other)
@@ -70,16 +77,16 @@ def differences(before: Outcome, after: Outcome) -> list[Difference]:
     return found
 
 
-def _how(one: Result, other: Result) -> tuple[str, bool]:
+def _how(one: Result, other: Result) -> tuple[Text, bool]:
     """How far apart two results of one kind are, and whether rounding explains it."""
     if one.text != other.text and not isinstance(one.value, float):
-        return "another kind of result", False
+        return _OTHER_KIND, False
     numpy = sys.modules.get("numpy")
     if numpy is None or getattr(one.value, "dtype", None) is None:
         return _how_numbers(one.value, other.value)
     a, b = one.value, other.value
     if a.dtype.kind not in "iufc" or not a.size:
-        return "other values", False
+        return _OTHER_VALUES, False
     wide = numpy.complex128 if a.dtype.kind == "c" else numpy.float64
     same = (a == b) | ((a != a) & (b != b))
     with numpy.errstate(all="ignore"):
@@ -87,16 +94,25 @@ def _how(one: Result, other: Result) -> tuple[str, bool]:
         largest = float(numpy.abs(numpy.where(numpy.isfinite(a), a, 0)).max())
     share = 1 - float(same.mean())
     if a.dtype.kind in "iu":
-        return f"by up to {gap:.0f} ({share:.2%} of the values)", gap <= ONE_LEVEL
+        said = Text(
+            f"by up to {gap:.0f} ({share:.2%} of the values)",
+            f"最多相差 {gap:.0f}（占全部值的 {share:.2%}）",
+        )
+        return said, gap <= ONE_LEVEL
     relative = gap / largest if largest else math.inf
-    return f"by up to {relative:.1e} of the largest value ({share:.2%} of the values)", relative <= ROUNDING  # fmt: skip
+    said = Text(
+        f"by up to {relative:.1e} of the largest value ({share:.2%} of the values)",
+        f"最多相差最大值的 {relative:.1e}（占全部值的 {share:.2%}）",
+    )
+    return said, relative <= ROUNDING
 
 
-def _how_numbers(a: Any, b: Any) -> tuple[str, bool]:
+def _how_numbers(a: Any, b: Any) -> tuple[Text, bool]:
     if type(a) is not type(b) or not isinstance(a, float):
-        return "other values", False
+        return _OTHER_VALUES, False
     relative = abs(a - b) / max(abs(a), 1e-300)
-    return f"by {relative:.1e} of its value", relative <= ROUNDING
+    said = Text(f"by {relative:.1e} of its value", f"相差自身的 {relative:.1e}")
+    return said, relative <= ROUNDING
 
 
 def _data(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from torchstone.core.measure import Measure
 from torchstone.core.pictures import Table
 from torchstone.core.quantity import human
 from torchstone.core.report import Report, RuleInfo
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, fill
 from torchstone.dataflow.answer import WORTH
 from torchstone.dataflow.comparison import Difference, Outcome
 from torchstone.dataflow.migration.ledger import Fallback
@@ -109,6 +109,17 @@ class Runs:
             for item in self.different
             if not (item.is_rounding and self.allows_rounding) and item.name not in self.unstable
         ]
+
+    @property
+    def entries(self) -> Mapping[str, Mapping[str, int]]:
+        """Entries of the plan, with the calls that each was matched with."""
+        contexts: Mapping[str, Mapping[str, int]] = self.stats.get("contexts", {})
+        return {key: calls for key, calls in contexts.items() if key}
+
+    @property
+    def missing(self) -> list[str]:
+        """Entries that no call was matched with."""
+        return [key for key, calls in self.entries.items() if not calls]
 
     @property
     def moved(self) -> int:
@@ -211,7 +222,7 @@ def _answer(plan: MigrationPlan, runs: Runs) -> Answer:
             Tile(Text("calls moved", "迁移的调用"), f"{runs.moved:,}", Text(f"{runs.fell_back:,} fell back", f"{runs.fell_back:,} 次回退")),
             Tile(Text("bytes moved", "传输字节"), human(float(runs.stats.get("bytes_moved", 0)), "B"), Text("both directions", "双向合计")),
         ),
-        lines=(*_speed_words(plan, runs), *(() if runs.notes else runs.verdicts)),
+        lines=(*_difference_words(runs), *_unmatched_words(runs), *_speed_words(plan, runs), *(() if runs.notes else runs.verdicts)),
     )  # fmt: skip
 
 
@@ -232,7 +243,7 @@ def _state(plan: MigrationPlan, runs: Runs) -> State:
         return "warning"
     if not plan.context_device_map:
         return "plain"
-    if not runs.moved or (runs.speed < 1 and not runs.notes):
+    if not runs.moved or runs.missing or (runs.speed < 1 and not runs.notes):
         return "warning"
     return "good" if runs.notes or runs.speed >= WORTH else "plain"
 
@@ -245,11 +256,7 @@ def _speed_words(plan: MigrationPlan, runs: Runs) -> tuple[Text, ...]:
     if not runs.moved:
         if runs.fell_back:
             return (_reason_of_fallbacks(runs),)
-        return (
-            Text(
-                "no call of the run was one that the plan moves", "本次运行中没有计划所迁移的调用"
-            ),
-        )
+        return ()
     if runs.notes:  # other kernels on another device: their time is not that of the plan
         return (
             *(Text(f"{note.en}; their time says nothing about the device",
@@ -283,18 +290,43 @@ def _gaps(runs: Runs) -> Iterator[Gap]:
         )  # fmt: skip
 
 
+_NOT_MATCHED = Text(
+    "{missing} of {all} entries of the plan match no call",
+    "计划的 {all} 个条目中有 {missing} 个没有匹配到调用",
+)
+_NAMED = 3
+"""Entries that are named on the first screen."""
+
+
+def _unmatched_words(runs: Runs) -> Iterator[Text]:
+    """The entries without a call, beside the calls of the same functions."""
+    if not runs.missing or runs.failure:
+        return
+    figures = {"missing": str(len(runs.missing)), "all": str(len(runs.entries))}
+    said = Text(fill(_NOT_MATCHED.en, figures), fill(_NOT_MATCHED.zh, figures))
+    contexts = runs.stats.get("contexts", {})
+    parts = []
+    for key in runs.missing[:_NAMED]:
+        near = ", ".join(_nearest(key, contexts))
+        parts.append(
+            Text(f"{key} (the run has {near})", f"{key}（实际调用为 {near}）")
+            if near
+            else Text(f"{key} (not called)", f"{key}（未被调用）")
+        )
+    yield Text(
+        f"{said.en}: {', '.join(part.en for part in parts)}",
+        f"{said.zh}：{'、'.join(part.zh for part in parts)}",
+    )
+
+
 def _unmatched(runs: Runs) -> Iterator[Finding]:
     """Entries of the plan that no call was matched with, beside the calls that there were."""
-    contexts: Mapping[str, Mapping[str, int]] = runs.stats.get("contexts", {})
-    entries = {key: calls for key, calls in contexts.items() if key}
-    missing = [key for key, calls in entries.items() if not calls]
+    entries, missing = runs.entries, runs.missing
     if not missing or runs.failure:
         return
     rule = NO_MATCH if len(missing) == len(entries) else PART_MATCHED
+    contexts = runs.stats.get("contexts", {})
     rows = tuple((key, ", ".join(_nearest(key, contexts)) or "–") for key in missing[:_ROWS])
-    message = Text(
-        "{missing} of {all} entries of the plan match no call", "计划的 {all} 个条目中有 {missing} 个没有匹配到调用"
-    )  # fmt: skip
     remedy = Text(
         "trace and plan the program as it is run: torchstone flow trace, torchstone flow plan",
         "请按实际运行方式重新追踪并规划：torchstone flow trace、torchstone flow plan",
@@ -305,7 +337,7 @@ def _unmatched(runs: Runs) -> Iterator[Finding]:
     )
     yield Finding(
         rule.id, rule.name, rule.severity, Confidence.CERTAIN,
-        Message(rule.name, message, {"missing": str(len(missing)), "all": str(len(entries))}),
+        Message(rule.name, _NOT_MATCHED, {"missing": str(len(missing)), "all": str(len(entries))}),
         Message("why", rule.why), Message("remedy", remedy), Location(path=runs.subject),
         (Table(Text("The plan beside the run", "计划与实际运行对照"), columns, rows),),
         fingerprint(rule.id, runs.subject, " ".join(missing[:_ROWS])), tool=TOOL,
@@ -357,25 +389,42 @@ def _nearest(key: str, contexts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [context for context in seen if context.rpartition("/")[2].endswith(function)][:3]
 
 
+_DIFFERS = Text("{name} differs: {how}", "{name} 不同：{how}")
 _BECAUSE = Text(
-    "{name} differs: {how}; it does because of {cause}", "{name} 不同：{how}；原因在于 {cause}"
+    "{name} differs: {how}; the cause is {cause}", "{name} 不同：{how}；原因在于 {cause}"
 )
 _AMONG = Text(
-    "{name} differs: {how}; it does because of some of {count} entries, {cause} perhaps among them",
+    "{name} differs: {how}; the cause is among {count} entries, perhaps {cause}",
     "{name} 不同：{how}；原因在于 {count} 个条目中的某些，可能包括 {cause}",
 )
+
+
+def _difference_words(runs: Runs) -> Iterator[Text]:
+    """The first result that differs, and the entry with its line that makes it."""
+    for item in runs.wrong[:1]:
+        said, arguments = _said_of(runs, item)
+        yield Text(fill(said.en, arguments), fill(said.zh, arguments))
+
+
+def _said_of(runs: Runs, item: Difference) -> tuple[Text, dict[str, str]]:
+    said, cause = _DIFFERS, ""
+    if runs.culprits:
+        first = runs.culprits[0]
+        cause = f"{first.key}, {first.lines[0]}" if first.lines else first.key
+        said = _BECAUSE if runs.are_told_apart else _AMONG
+    # how far apart is a text in two languages: part of the sentence, not an argument
+    whole = Text(said.en.replace("{how}", item.how.en), said.zh.replace("{how}", item.how.zh))
+    return whole, {"name": item.name, "cause": cause, "count": str(len(runs.culprits))}
 
 
 def _finding(runs: Runs, item: Difference) -> Finding:
     rows = (("as it is", item.before), ("with the plan", item.after))
     columns = (Text("run", "运行"), Text("value", "值"))
     evidence = [Table(Text("the two results", "两次结果"), columns, rows)]
-    said = Text("{name} differs: {how}", "{name} 不同：{how}")
-    where, cause = Location(path=runs.subject), ""
+    said, arguments = _said_of(runs, item)
+    where = Location(path=runs.subject)
     if runs.culprits:
         first = runs.culprits[0]
-        cause = f"{first.key}, {first.lines[0]}" if first.lines else first.key
-        said = _BECAUSE if runs.are_told_apart else _AMONG
         where = _place(first.lines[0] if first.lines else "", runs)
         listed = tuple((one.key, ", ".join(one.lines[:3])) for one in runs.culprits)
         heads = (Text("entry of the plan", "计划条目"), Text("lines", "位置"))
@@ -395,7 +444,7 @@ def _finding(runs: Runs, item: Difference) -> Finding:
     )
     return Finding(
         DIFFERENT.id, DIFFERENT.name, DIFFERENT.severity, Confidence.CERTAIN,
-        Message("results-differ", said, {"name": item.name, "how": item.how, "cause": cause, "count": str(len(runs.culprits))}),
+        Message("results-differ", said, arguments),
         Message("why", DIFFERENT.why), Message("remedy", remedy), where, tuple(evidence),
         fingerprint(DIFFERENT.id, runs.subject, item.name), tool=TOOL,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from torchstone.core.report import Report
 from torchstone.render import draw
 from torchstone.render.order import counts, worst_file_first, worst_first
 from torchstone.render.style import SEVERITY_COLOUR, Style, cells, printable, wrapped
-from torchstone.render.words import COLOURS, CONFIDENCE, FIX, MARKS
+from torchstone.render.words import COLOURS, CONFIDENCE, FIX, LEVELS, MARKS
 
 if TYPE_CHECKING:
     from torchstone.core.answer import Answer, Tile
@@ -33,7 +33,8 @@ def render(report: Report, style: Style) -> str:
 
 def _findings(report: Report, style: Style) -> list[str]:
     blocks = []
-    for path, findings in worst_file_first(report):
+    for path, in_order in worst_file_first(report):
+        findings = sorted(in_order, key=lambda item: item.severity.rank)
         title = style.paint(f"File: {printable(path or report.subject or report.tool)}", "bold")
         blocks.append(title + "\n" + "\n\n".join(_finding(item, style) for item in findings))
     return blocks
@@ -164,6 +165,9 @@ def _finding(item: Finding, style: Style) -> str:
             if style.detail > 1 or isinstance(evidence, Snippet):
                 lines += (_INDENT + row for row in draw.text(evidence, style))
         footer = wrapped(_INDENT + printable(_footer(item, style)), style.width, _INDENT)
+        if item.tool == "check" and item.line:  # a line of its own: it is copied
+            comment = f"# torchstone: ignore[{item.name}]"
+            footer.append(_INDENT + style.say(f"to ignore: {comment}", f"如需忽略：{comment}"))
         lines += (_INDENT + style.paint(row.removeprefix(_INDENT), "dim") for row in footer)
     return "\n".join(lines)
 
@@ -253,18 +257,20 @@ def summary(report: Report, style: Style) -> str:
     if low := counted.get("low_hidden"):
         tail += style.say(
             f"; {low} LOW not shown (--low shows them)",
-            f"；另有 {low} 个 LOW 未显示（--low 可显示）",
+            f"；另有 {low} 个低级别问题未显示（--low 可显示）",
         )
     stop = style.say(".", "。")
     if not total:
         none = style.say("No findings", "没有发现问题")
         if counted.get("low_hidden"):
-            none = style.say("No HIGH or MEDIUM findings", "没有发现 HIGH 或 MEDIUM 级问题")
+            none = style.say("No HIGH or MEDIUM findings", "没有发现高或中级别的问题")
         nothing = none + _extent(report, style)
         return style.paint(nothing, "green") + tail + stop
     separator = style.say(", ", "，")
     shown = separator.join(
-        style.paint(f"{n} {level}", SEVERITY_COLOUR[level]) for level, n in found.items() if n
+        style.paint(style.say(f"{n} {level}", f"{LEVELS[level].zh} {n}"), SEVERITY_COLOUR[level])
+        for level, n in found.items()
+        if n
     )
     noun = "finding" if total == 1 else "findings"
     head = style.say(f"{total} {noun} ({shown})", f"{total} 个问题（{shown}）")

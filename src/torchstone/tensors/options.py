@@ -23,6 +23,10 @@ class TensorOptions:
         "", "analyse this tensor of the file in full; a part of its name will do",
         "完整分析文件中的这个张量；可只写名称的一部分", config=False, metavar="NAME",
     )  # fmt: skip
+    against: str = option(
+        "", "the checkpoint that FILE was quantised from: stored values are compared with it",
+        "FILE 量化之前的检查点：将存储值与其比较", config=False, metavar="FILE",
+    )  # fmt: skip
     axis: int | None = option(
         None, "the axis whose indices are compared; found by default",
         "要比较其各下标的轴；默认自动查找", config=False, metavar="AXIS",

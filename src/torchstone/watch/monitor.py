@@ -21,7 +21,13 @@ from torchstone.watch.judge.pause_thread import PauseThread
 from torchstone.watch.listen import hooks
 from torchstone.watch.listen.discover import Found, loss_in
 from torchstone.watch.listen.model_ends import ModelEnds
-from torchstone.watch.listen.origin import MOST_CALLS, ModelCall, find_origin, note_call
+from torchstone.watch.listen.origin import (
+    MOST_CALLS,
+    ModelCall,
+    StepCall,
+    find_origin,
+    note_call,
+)
 from torchstone.watch.listen.parts import TrainingParts
 from torchstone.watch.listen.ranks import join_ranks
 from torchstone.watch.measure.update import TrainingCall
@@ -61,6 +67,8 @@ class Watch:
         self._clock = clock or Clock()
         self._judge = Judge(self.settings, self.optimizers, self._clock)
         self._judge.find_origin = _origin_of(self)
+        self._arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        """What the decorated function was called with, while it runs."""
         self._calls: list[ModelCall] = []
         """Calls of the model in the step that is under way."""
         self._judge.pause_thread = PauseThread(self._judge, _guard_of(self))
@@ -138,7 +146,12 @@ class Watch:
         self._judge.ranks = ranks
         writes = ranks is None or ranks.rank == 0
         self._judge.record_to(
-            open_recorder(self.settings, self._parts.by_kind(), writes, self._clock)
+            open_recorder(
+                self.settings,
+                {**self._parts.by_kind(), "settings": self._parts.settings()},
+                writes,
+                self._clock,
+            )
         )
         atexit.register(_close_at_exit, weakref.ref(self))
 
@@ -158,6 +171,7 @@ class Watch:
         if self._broken:
             return
         self._active = True
+        self._arguments = batch if self._judge.function is not None else None
         call = TrainingCall(self.call.step + 1, memory=self._judge.memory)
         call.random_state = torch.get_rng_state()
         self._judge.begin(call)
@@ -224,6 +238,7 @@ class Watch:
         self._budget.own_seconds += self._judge.seconds - self._judged_seconds
         self._judged_seconds = self._judge.seconds
         self._calls.clear()
+        self._arguments = None
         if self._budget.look(call.step):
             self._judge.note_thinned(self._budget.text)
 
@@ -231,7 +246,9 @@ class Watch:
         """The step's batch once more; training goes on whatever the model does with it."""
         was_active, self._active = self._active, False
         try:
-            return find_origin(self._calls, self.call.random_state)
+            function, given = self._judge.function, self._arguments
+            step = StepCall(function, *given) if function is not None and given else None
+            return find_origin(self._calls, self.call.random_state, step)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             return Text(

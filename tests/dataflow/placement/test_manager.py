@@ -19,6 +19,7 @@ from torchstone.dataflow import (
     KWayPartitioner,
 )
 from torchstone.dataflow.answer import plan_answer
+from torchstone.dataflow.placement.catalogued import look_up
 from torchstone.dataflow.placement.kernel_count import UNKNOWN, KernelCount
 from torchstone.dataflow.placement.manager import OptimizerManager
 from torchstone.dataflow.placement.partitioner import Partition
@@ -98,8 +99,8 @@ def test_the_plan_moves_what_pays_and_says_why_the_rest_stays() -> None:
     by_name = {item.function: item for item in plan.operators}
     assert by_name["cv2.resize"].keep_on_device
     assert not by_name["cv2.cvtColor"].keep_on_device
-    assert "no counterpart among the functions that can move" in by_name["load"].reason.en
-    assert "operator of the language" in by_name["numpy.divide"].reason.en
+    assert "no GPU implementation available" in by_name["load"].reason.en
+    assert "written with an operator" in by_name["numpy.divide"].reason.en
     times = {item.name: item.seconds for item in plan.estimates}
     assert times["plan"] <= min(times["all_cpu"], times["all_device"])
     assert plan.bound_seconds == times["plan"]
@@ -316,3 +317,17 @@ def test_profiles(tmp_path: Path) -> None:
     assert heavy.high == pytest.approx(1e10 * 8 / (made.operations_per_second * 0.3))
     assert light.high == pytest.approx(1e6 / (made.memory_bytes_per_second * 0.3))
     assert assumed_profile("cpu").transfer_seconds(1e9, 5) == 0.0
+
+
+def test_the_element_of_an_erosion_is_data_like_any_other() -> None:
+    builder = DAGBuilder()
+    call = builder.dag.nodes[builder.add_function_node("cv2.erode", "cv2.erode")]
+    call.arguments = "_, _"
+    data = []
+    for shape in ((64, 64, 3), (3, 3)):
+        node = builder.dag.nodes[builder.add_variable_node("array")]
+        node.kind, node.shape, node.dtype = "ndarray", shape, "uint8"
+        data.append(node)
+    found = look_up(call, data)
+    assert not found.stays.en
+    assert found.case == "any"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchstone.cli.common import CommonOptions
 from torchstone.core.errors import UsageError
 from torchstone.core.files import cache_folder
-from torchstone.core.options import option
+from torchstone.core.options import option, unknown
 from torchstone.core.text import Text
 
 HELP = Text(
@@ -32,6 +33,14 @@ class McpOptions:
         False, "streamable HTTP on loopback instead of standard input and output",
         "以本机回环上的 HTTP 流式传输代替标准输入输出", config=False,
     )  # fmt: skip
+    setup: str = option(
+        "", "show how to add the server to an agent: claude, codex, cursor or vscode",
+        "显示如何把服务加入智能体：claude、codex、cursor 或 vscode", config=False, metavar="AGENT",
+    )  # fmt: skip
+    write: bool = option(
+        False, "with --setup: write it into the project at --root, and the skills with it",
+        "配合 --setup：写入 --root 处的项目，并安装技能", config=False,
+    )  # fmt: skip
     port: int = option(
         8765, "port on loopback, with --http", "配合 --http 的本机端口", config=False
     )
@@ -40,7 +49,14 @@ class McpOptions:
 OPTIONS = McpOptions
 
 
-def run(options: McpOptions, _: CommonOptions) -> int:
+def run(options: McpOptions, common: CommonOptions) -> int:
+    if options.setup:
+        return _set_up(options, common.lang)
+    if options.write:
+        raise UsageError(
+            "mcp", "--write", Text("--setup AGENT beside it", "与 --setup AGENT 一起使用"),
+            Text("write --setup claude --write", "请写 --setup claude --write"),
+        )  # fmt: skip
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
             "mcp", "no package mcp", Text("the Model Context Protocol SDK", "Model Context Protocol SDK"),
@@ -55,4 +71,26 @@ def run(options: McpOptions, _: CommonOptions) -> int:
     from torchstone.integrations.mcp.server import serve
 
     serve(root, cache_folder() / "mcp", options.http, options.port)
+    return 0
+
+
+def _set_up(options: McpOptions, lang: str) -> int:
+    from torchstone.integrations.agents import CLIENTS, describe_setup, write_setup
+
+    if options.setup not in CLIENTS:
+        raise unknown("mcp: --setup", options.setup, list(CLIENTS))
+    client = CLIENTS[options.setup]
+    sys.stdout.write(f"{client.title}\n\n")
+    if options.write:
+        root = Path(options.root)
+        for path in write_setup(client, root):
+            sys.stdout.write(f"  {path}\n")
+        if not client.file:
+            sys.stdout.write("\n" + describe_setup(client).get(lang) + "\n")
+        return 0
+    more = Text(
+        f"Or let Torchstone write it, with the skills: torchstone mcp --setup {options.setup} --write",
+        f"也可由 Torchstone 写入（包括技能）：torchstone mcp --setup {options.setup} --write",
+    )
+    sys.stdout.write(f"{describe_setup(client).get(lang)}\n\n{more.get(lang)}\n")
     return 0

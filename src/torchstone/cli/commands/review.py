@@ -15,7 +15,7 @@ from torchstone.core.options import option
 from torchstone.core.text import Text
 
 HELP = Text(
-    en="the main job: plan, run every tool, interpret, design fixes, guide, verify; RUNS the project behind walls",
+    en="the main job: plan, run every tool, interpret, design fixes, guide, verify; RUNS the project in a sandbox",
     zh="核心功能：规划、运行全部工具、解读、设计修复、指导、验证；在隔离环境中运行项目",
 )
 OPTIONS = ReviewOptions

@@ -40,7 +40,7 @@ class WatchOptions:
         config=False, metavar="RUN",
     )  # fmt: skip
     false_alarms: float = option(
-        2.0, "false alarms in 10k healthy steps that are worth it", "每 1 万健康步可接受的误报数",
+        2.0, "tolerated false alarms per 10,000 healthy steps", "每 1 万健康步可接受的误报数",
         config=False, metavar="N",
     )  # fmt: skip
     what_if: str = option(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torchstone.core.gap import Gap
 from torchstone.core.text import Message, Text
+from torchstone.cost.records.idle import idle_parts
 from torchstone.cost.records.ledger import Cost, Failure
 
 
@@ -14,7 +15,27 @@ def gaps_of(cost: Cost) -> list[Gap]:
     found = [_stopped(cost.failure)] if cost.failure is not None else []
     if cost.elsewhere:
         found.append(_elsewhere(cost))
+    if cost.failure is None and (idle := idle_parts(cost)):
+        found.append(_never_ran(cost, idle))
     return [*found, *_uncounted(cost)]
+
+
+def _never_ran(cost: Cost, idle: Mapping[str, int]) -> Gap:
+    share = sum(idle.values()) / max(cost.parameters(), 1)
+    return Gap(
+        ", ".join(list(idle)[:_NAMED]) or "(model)",
+        Message(
+            "cost-partial",
+            Text(
+                "never ran: {share} of the parameters, whose cost is not in the figures",
+                "从未运行：占参数的 {share}，其代价未计入",
+            ),
+            {"share": f"{share:.1%}"},
+        ),
+        "torchstone cost … --input SHAPE, with inputs that reach it",
+        failed=True,
+        tool="cost",
+    )
 
 
 def _stopped(failure: Failure) -> Gap:

@@ -1,4 +1,4 @@
-"""Will it fit: memory of the fullest device under a plan, what is sent, and what would help.
+"""Will it fit: peak memory of the worst rank under a plan, what is sent, and what would help.
 
 The parts are computed from the cost of one pass on one device. Assumed: layers are spread evenly,
 norms and routers are not split by tensor parallelism, a pipeline runs one forward one backward,
@@ -96,8 +96,8 @@ class Fit:
         else:
             en, zh = f"does not fit on {where}", f"放不进 {where}"
             rest = Text(f"{left:.2f} GiB missing", f"还差 {left:.2f} GiB")
-        en = f"{en}: {need:.2f} GiB on the fullest device, {rest.en}"
-        zh = f"{zh}：最满的设备需 {need:.2f} GiB，{rest.zh}"
+        en = f"{en}: {need:.2f} GiB needed, {rest.en}"
+        zh = f"{zh}：需要 {need:.2f} GiB，{rest.zh}"
         if self.suggestion:
             plan = self.suggestion.plan
             change = ", ".join(f"{name}={getattr(plan, name)}" for name in self.suggestion.changed)
@@ -117,7 +117,7 @@ class Fit:
         )
         rows.append((Text("usable", "可用"), self.usable_bytes))
         return Table(
-            name=Text("Memory of the fullest device", "最满设备的内存"),
+            name=Text("Peak memory per device (worst rank)", "单卡内存峰值（最大的 rank）"),
             columns=(Text("part", "部分"), Text("memory", "内存")),
             rows=tuple((part, size) for part, size in rows),
             units=("", "B"),

@@ -18,7 +18,7 @@ LABELS = {
     "gathered": Text("gathered unit", "聚合的单元"),
     "activations": Text("activations", "激活"),
     "recomputed": Text("recomputed block", "重算的块"),
-    "temporaries": Text("of the optimizer step, for a moment", "优化器步骤的临时张量"),
+    "temporaries": Text("optimizer temporaries (transient)", "优化器的临时张量（瞬时）"),
     "buffers": Text("buffers", "缓冲区"),
     "cache": Text("KV cache", "KV 缓存"),
 }

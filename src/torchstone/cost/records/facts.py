@@ -41,16 +41,17 @@ def facts_of(
 
 def _fact(part: Part, seen: set[int], held: int, peak: int, stands: str) -> ModuleFacts:
     count = size = trainable = shared = 0
-    for item in part.module._parameters.values():
+    stored: Mapping[str, int] = getattr(part.module, "values_stored", {})
+    for name, item in part.module._parameters.items():
         if item is None:
             continue
-        number = item.numel()
+        number = stored.get(name, item.numel())  # a packed one holds several in each element
         if id(item) in seen:
             shared += number
             continue
         seen.add(id(item))
         count += number
-        size += number * item.element_size()
+        size += item.numel() * item.element_size()
         trainable += number if item.requires_grad else 0
     buffers = sum(
         item.numel() * item.element_size()

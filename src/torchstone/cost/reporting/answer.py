@@ -21,11 +21,16 @@ from torchstone.runtime.devices import Device
 _LARGEST = 3
 """Stages that are named on the first screen."""
 _BOUNDS = {
-    COMPUTE: Text("bound by arithmetic", "受算力限制"),
-    MEMORY: Text("bound by memory bandwidth", "受内存带宽限制"),
-    LAUNCH: Text("bound by kernel launches", "受算子启动限制"),
+    COMPUTE: Text("compute-bound", "受算力限制"),
+    MEMORY: Text("memory-bound", "受内存带宽限制"),
+    LAUNCH: Text("launch-bound", "受 kernel 启动限制"),
 }
 _SHORT = {10**12: ("T", 1e12), 10**9: ("B", 1e9), 10**6: ("M", 1e6)}
+
+
+def peak_of(cost: Cost) -> int:
+    """Of a step in the middle of a training: the optimizer's state is there from its start."""
+    return cost.memory.later_peak if cost.train else cost.memory.peak
 
 
 def cost_answer(report: CostReport) -> Answer:
@@ -36,9 +41,9 @@ def cost_answer(report: CostReport) -> Answer:
     passes = Text("forward, backward and optimizer step", "前向、反向与优化器步骤") if cost.train else Text("forward pass", "一次前向")  # fmt: skip
     headline = Text(
         f"{report.subject}: {_count(total['params'])} parameters, {human(total['flops'], unit)}, "
-        f"{human(total['peak_memory_bytes'], 'B')} at peak",
+        f"{human(peak_of(cost), 'B')} at peak",
         f"{report.subject}：{_count(total['params'])} 参数，{human(total['flops'], unit)}，"
-        f"峰值内存 {human(total['peak_memory_bytes'], 'B')}",
+        f"峰值内存 {human(peak_of(cost), 'B')}",
     )
     return Answer(
         headline=headline,
@@ -50,7 +55,7 @@ def cost_answer(report: CostReport) -> Answer:
             Tile(Text("FLOPs", "FLOPs"), human(total["flops"], unit), _flops_note(report)),
             Tile(
                 Text("peak memory", "峰值内存"),
-                human(total["peak_memory_bytes"], "B"),
+                human(peak_of(cost), "B"),
                 Text("of one step", "单步") if cost.train else Text("of one pass", "单次前向"),
             ),
         ),
@@ -72,11 +77,13 @@ def with_devices(
     headline = answer.headline
     if fits and fits[0].measured_bytes is None:  # a plan: what one device holds is what matters
         size = human(fits[0].total_bytes, "B")
-        tiles[2] = Tile(Text("memory", "内存"), size, Text("of the fullest device", "最满的设备"))
-        alone = human(report.total["peak_memory_bytes"], "B")
+        tiles[2] = Tile(
+            Text("memory", "内存"), size, Text("per device, the worst rank", "单卡，取最大的 rank")
+        )
+        alone = human(peak_of(report.cost), "B")
         headline = Text(
-            headline.en.replace(f"{alone} at peak", f"{size} on the fullest device"),
-            headline.zh.replace(f"峰值内存 {alone}", f"最满设备 {size}"),
+            headline.en.replace(f"{alone} at peak", f"{size} per device"),
+            headline.zh.replace(f"峰值内存 {alone}", f"单卡峰值 {size}"),
         )
     for (device, duration), fit in zip(times, fits, strict=True):
         tiles.append(_time_tile(device, duration))
@@ -101,7 +108,7 @@ def with_sweep(
     """The same answer with the points of the sweep that no longer fit."""
     by_device: dict[str, list[str]] = {}
     for device, (batch, length, report) in too_far:
-        size = human(report.total["peak_memory_bytes"], "B")
+        size = human(peak_of(report.cost), "B")
         at = f"batch {batch}" + (f", sequence {length}" if length else "")
         by_device.setdefault(device.title, []).append(f"{at} ({size})")
     lines = tuple(
@@ -115,7 +122,9 @@ def with_sweep(
 
 def _time_tile(device: Device, duration: Duration) -> Tile:
     bound = _BOUNDS.get(duration.bound, Text("", ""))
-    note = Text(f"unfused operators at full speed, {bound.en}", f"未融合算子全速执行，{bound.zh}")
+    note = Text(
+        f"roofline estimate without kernel fusion, {bound.en}", f"roofline 估算（不考虑算子融合），{bound.zh}"
+    )  # fmt: skip
     return Tile(
         Text(f"time on {device.title}", f"{device.title} 上的时间"),
         human(duration.seconds, "s"),
@@ -156,7 +165,9 @@ def memory_stack(report: CostReport, fits: Sequence[Fit]) -> Stack:
         busy = sum(getattr(need, name) for name in working) >= need.temporaries
         gone = ("temporaries",) if busy else working
         known = [(label, getattr(need, name)) for name, label in LABELS.items() if name not in gone]
-        title = Text("Memory of the fullest device, by part", "最满设备的内存构成")
+        title = Text(
+            "Peak memory per device (worst rank), by part", "单卡内存峰值的构成（最大的 rank）"
+        )
         how = Text("an upper bound under the plan", "该并行方案下的上界")
         held = tuple(Part(label, float(size)) for label, size in known if size)
         return Stack(title, held, "B", how, limits)
@@ -171,23 +182,26 @@ _WORKING = {
 
 
 def _parts_at_peak(memory: Memory) -> Iterator[Part]:
-    """What is alive at the moment of the peak: activations are gone when the optimizer steps, and
-    its state is not there before its first step."""
-    phase = max(memory.peaks, key=lambda name: memory.peaks[name], default="")
+    """What is alive at the moment of the peak of a later step: activations are gone when the optimizer
+    steps."""
+
+    def size_of(name: str) -> int:
+        return memory.peaks[name] + (0 if name == OPTIMIZER else memory.optimizer)
+
+    phase = max(memory.peaks, key=size_of, default="")
     instant = max(
         (one for one in memory.timeline if one[1] == phase), key=lambda one: one[2], default=None
     )
     working = instant[3] if instant is not None else memory.activations
     label = _WORKING.get(phase, Text("activations", "激活"))
-    stepping = phase == OPTIMIZER
-    rest = memory.peak
+    rest = memory.later_peak
     for name, size in (
         (Text("parameters", "参数"), memory.parameters),
-        (Text("optimizer state", "优化器状态"), memory.optimizer if stepping else 0),
+        (Text("optimizer state", "优化器状态"), memory.optimizer),
         (Text("buffers and inputs", "缓冲区与输入"), memory.buffers + memory.inputs),
         (label, working),
         (Text("gradients", "梯度"), memory.gradients),
-        (Text("temporary", "临时"), memory.peak),
+        (Text("temporary", "临时"), memory.later_peak),
     ):
         shown = min(size, rest)
         if shown:

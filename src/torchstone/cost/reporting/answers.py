@@ -45,8 +45,8 @@ def times_on(report: CostReport, devices: tuple[Device, ...]) -> list[Measure]:
         found.append(
             Measure(
                 f"seconds_{item.name}", whole.seconds, "s", roof.assumed,
-                Text(f"time on {item.title}, unfused operators at full speed",
-                     f"{item.title} 上的时间（未融合算子全速执行）"),
+                Text(f"time on {item.title}, roofline estimate without kernel fusion",
+                     f"{item.title} 上的时间（roofline 估算，不考虑算子融合）"),
                 evidence=tuple(evidence), tool="cost",
             )
         )  # fmt: skip

@@ -66,7 +66,7 @@ def _with_lists(rules: Mapping[str, str], bound: dict[str, Any]) -> dict[str, An
 def call_of(
     node: DAGNode, inputs: Sequence[DAGNode]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments of the call, with empty arrays of the right form for its data."""
+    """The arguments of the call, with arrays of ones of the right form for its data."""
     arrays = [_stand_in(item) for item in inputs if item.kind == "ndarray"]
     text = node.arguments.removesuffix("…").strip()
     try:
@@ -93,4 +93,5 @@ def _value(item: ast.expr, arrays: Any) -> Any:
 def _stand_in(node: DAGNode) -> Any:
     import numpy as np
 
-    return np.broadcast_to(np.zeros((), node.dtype or "uint8"), node.shape)
+    # ones: the element of an erosion must have something in it, and most are `numpy.ones`
+    return np.broadcast_to(np.ones((), node.dtype or "uint8"), node.shape)

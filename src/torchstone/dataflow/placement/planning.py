@@ -235,7 +235,7 @@ def _reason(op: Operator, moves: bool, flip: float | None) -> Text:
         if flip is None:
             return Text(f"{here} here, {there} there", f"此处 {here}，设备上 {there}")
         return Text(
-            f"{here} here, {there} there; would stay if it were less than {flip:.3g}× as fast there",
+            f"{here} here, {there} there; break-even: it must be at least {flip:.3g}× as fast there",
             f"此处 {here}，设备上 {there}；若设备上快不到 {flip:.3g} 倍则留在 CPU",
         )
     kernels = Text(f" ({op.launches} kernels a call)", f"（每次调用 {op.launches} 个 kernel）") if op.launches > 1 else Text("", "")  # fmt: skip

@@ -234,13 +234,13 @@ def _operator(
 def _reason_to_stay(node: DAGNode, movable: frozenset[str]) -> Text:
     if node.kind == "expression":
         return Text(
-            "an operator of the language: only functions can be replaced",
-            "语言自身的运算符：只有函数可以被替换",
+            "written with an operator (`a - b`); only function calls can be moved",
+            "用运算符书写（`a - b`）；只有函数调用可以迁移",
         )
     if node.name not in movable:
         return Text(
-            "has no counterpart among the functions that can move",
-            "在可迁移的函数中没有对应实现",
+            "no GPU implementation available",
+            "没有可用的 GPU 实现",
         )
     return Text("", "")
 

@@ -117,7 +117,7 @@ def assumed_profile(name: str = "cuda:0", model: str = "a100-80g") -> DeviceProf
         )  # fmt: skip
     made = known_device(model)
     how = Text(
-        f"{name} is not here: {made.title} is assumed ({_PCIE / 1e9:g} GB/s and "
+        f"no {name} here; estimated for {made.title} ({_PCIE / 1e9:g} GB/s and "
         f"{_LATENCY * 1e6:g} µs to copy, {_LAUNCH * 1e6:g} µs to start a kernel, "
         f"{_SHARE:.0%} of its memory bandwidth)",
         f"本机没有 {name}：按 {made.title} 假设（拷贝 {_PCIE / 1e9:g} GB/s、{_LATENCY * 1e6:g} µs，"

@@ -14,6 +14,8 @@ import inspect
 import itertools
 import linecache
 import operator
+import sys
+import time
 import tokenize
 import warnings
 import weakref
@@ -242,11 +244,29 @@ def functions_with(codes: AbstractSet[int]) -> list[FunctionType]:
 
 
 def _functions() -> Iterator[FunctionType]:
-    """All that exist, picked without a line of Python for each of a million objects."""
-    found = gc.get_objects()
-    return itertools.compress(
-        found, map(operator.is_, map(type, found), itertools.repeat(FunctionType))
-    )
+    """All that exist, picked without a line of Python for each of a million objects.
+
+    Other threads are kept waiting meanwhile: a tuple that one of them is just building is among the
+    objects, and it cannot be finished while a second reference to it exists (`SystemError` there).
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_UNDISTURBED)
+    try:
+        time.sleep(0)  # threads that already wait with the usual interval have their turn before
+        found = gc.get_objects()
+        kept = list(
+            itertools.compress(
+                found, map(operator.is_, map(type, found), itertools.repeat(FunctionType))
+            )
+        )
+        del found
+    finally:
+        sys.setswitchinterval(usual)
+    return iter(kept)
+
+
+_UNDISTURBED = 0.2
+"""Seconds: ten times what picking takes, and no longer than a program may stand still."""
 
 
 @functools.cache

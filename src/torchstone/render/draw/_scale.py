@@ -20,23 +20,34 @@ _WIDEST, _NARROWEST = 60, 10
 """Blocks of a row: more tell nothing new, fewer show no course."""
 
 
-def spark_line(name: str, values: Sequence[float | None], ends: str, style: Style) -> str:
+def spark_line(
+    name: str,
+    values: Sequence[float | None],
+    ends: str,
+    style: Style,
+    scale: tuple[float, float] | None = None,
+) -> str:
     """A name, a row of blocks and its ends, within the columns of the terminal."""
     if not style.width:
-        return f"{name} {spark(values)} {ends}"
+        return f"{name} {spark(values, scale=scale)} {ends}"
     room = style.width - INSIDE - cells(ends) - 3
     label = cut(name, max(room - _NARROWEST, _NARROWEST))
     width = min(max(room - cells(label), _NARROWEST), _WIDEST)
-    return f"{label} {spark(values, width)} {ends}"
+    return f"{label} {spark(values, width, scale)} {ends}"
 
 
-def spark(values: Sequence[float | None], width: int = _WIDEST) -> str:
-    """A row of blocks in which every extreme is seen; what is not a number is `!`, a hole a space."""
+def spark(
+    values: Sequence[float | None],
+    width: int = _WIDEST,
+    scale: tuple[float, float] | None = None,
+) -> str:
+    """A row of blocks in which every extreme is seen; what is not a number is `!`, a hole a space.
+    The scale is that of the values, unless another one is given."""
     picked = columns_of(values, width)
     good = finite(picked)
     if not good:
         return ""
-    low, high = min(good), max(good)
+    low, high = scale or (min(good), max(good))
     span = (high - low) or 1.0
     return "".join(
         " "
@@ -54,6 +65,6 @@ def number(value: float | None) -> str:
         return "–"
     if not math.isfinite(value):
         return str(value)
-    if abs(value) >= 1000 and (value == int(value) or abs(value) < 1e7):
+    if 1000 <= abs(value) < 1e15 and (value == int(value) or abs(value) < 1e7):
         return f"{value:,.0f}"
     return f"{value:.4g}"

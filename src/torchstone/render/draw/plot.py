@@ -23,6 +23,7 @@ _X_NAMES = {
 def text(evidence: Plot, style: Style) -> list[str]:
     lines = [printable(style.words(evidence.name))]
     wide = max((cells(style.words(series.name)) for series in evidence.series), default=0)
+    scale = _common_scale(evidence)
     for series in evidence.series:
         good = _scale.finite(series.y)
         low, high = (min(good), max(good)) if good else (0.0, 0.0)
@@ -32,9 +33,17 @@ def text(evidence: Plot, style: Style) -> list[str]:
             ends = f"{_scale.number(low)} … {_scale.number(high)} {series.unit}"
         name = style.words(series.name)
         label = name + " " * (wide - cells(name))
-        row = _scale.spark_line(label, series.y, ends if good else "–", style)
+        row = _scale.spark_line(label, series.y, ends if good else "–", style, scale)
         lines.append(printable(f"  {row}".rstrip()))
     return lines
+
+
+def _common_scale(evidence: Plot) -> tuple[float, float] | None:
+    """Of several curves in one unit, so that they can be compared; None for a curve alone."""
+    if len(evidence.series) < 2 or len({series.unit for series in evidence.series}) > 1:
+        return None
+    good = [value for series in evidence.series for value in _scale.finite(series.y)]
+    return (min(good), max(good)) if good else None
 
 
 def html(evidence: Plot, style: Style) -> str:

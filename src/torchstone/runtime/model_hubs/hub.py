@@ -20,6 +20,7 @@ from torchstone.runtime.model_hubs.hub_config import (
     transformers,
 )
 from torchstone.runtime.model_hubs.presets import PRESETS
+from torchstone.runtime.model_hubs.published import Published, published_model, published_names
 from torchstone.runtime.user_code import describe, guarded
 
 _TASKS = (
@@ -50,8 +51,8 @@ class HubModel(NamedTuple):
 
 
 def build_from_hub(spec: str) -> HubModel:
-    """A model from `deepseek_v3`, `LlamaForCausalLM`, `path/to/config.json` or a folder with one;
-    `?key=value&part.key=value` changes its configuration."""
+    """A model from `llama-3-8b`, `deepseek_v3`, `LlamaForCausalLM`, `path/to/config.json` or a folder
+    with one; `?key=value&part.key=value` changes its configuration."""
     name, _, query = spec.partition("?")
     changes = parse_changes(query, f"hf:{spec}")
     where = f"hf:{name}"
@@ -66,7 +67,10 @@ def build_from_hub(spec: str) -> HubModel:
             ),
         )
     path = Path(name)
-    if name.endswith(".json") or "/" in name or path.is_dir():
+    is_file = name.endswith(".json") or path.exists()
+    if not is_file and name not in _type_names() and (row := published_model(name)):
+        return _from_published(row, changes, where)
+    if is_file or "/" in name:
         return _from_file(path, changes, where)
     if name in _type_names():
         return _from_type(_type_names()[name], changes, where)
@@ -92,6 +96,19 @@ def _from_type(model_type: str, changes: dict[str, Any], where: str) -> HubModel
             Text("name the class: hf:ClassName", "请指定类名：hf:ClassName"),
         )
     return _first_that_builds(names, config, _preset_note(title, where), where)
+
+
+def _from_published(row: Published, changes: dict[str, Any], where: str) -> HubModel:
+    """By the table of published models, which says so."""
+    config_class = transformers().CONFIG_MAPPING[row.type]
+    config = make_config(config_class, {"model_type": row.type, **row.config}, changes, where)
+    text = Text(
+        "{name}: the sizes of {title} come from a table of 2026-11-18; for another version pass "
+        "hf:path/to/config.json",
+        "{name}：{title} 的尺寸取自 2026-11-18 的内置表；其他版本请传入 hf:path/to/config.json",
+    )
+    note = Message("published-sizes", text, {"name": where, "title": row.title})
+    return _first_that_builds(_classes_for(row.type, config), config, (note,), where)
 
 
 def _first_that_builds(
@@ -138,12 +155,13 @@ def _from_class(name: str, changes: dict[str, Any], where: str) -> HubModel:
         raise unknown(
             where,
             name,
-            [item for item in (*known, *_class_names()) if item != name],
+            [item for item in (*published_names(), *known, *_class_names()) if item != name],
             UsageError,
             Text(
-                "pass a model type such as llama, a class such as LlamaForCausalLM, or the path "
-                "of a config.json",
-                "请传入模型类型（如 llama）、类名（如 LlamaForCausalLM）或 config.json 的路径",
+                "pass a published model such as llama-3-8b, a model type such as llama, a class such "
+                "as LlamaForCausalLM, or the path of a config.json",
+                "请传入公开模型（如 llama-3-8b）、模型类型（如 llama）、类名（如 LlamaForCausalLM）"
+                "或 config.json 的路径",
             ),
         )
     title, preset = PRESETS.get(config_class.model_type, ("", {}))

@@ -74,8 +74,18 @@ def _tensor(data: Any, *, device: Any = None, **more: Any) -> torch.Tensor:
     if device is None or torch.device(device).type != "meta":
         return _plain_tensor(data, device=device, **more)
     grad = more.pop("requires_grad", False)
-    made = _plain_tensor(data, device="cpu", **more).to(device)
+    made = _plain_tensor(_numbers(data), device="cpu", **more).to(device)
     return made.requires_grad_(grad)
+
+
+def _numbers(data: Any) -> Any:
+    """Tensors of one value in a list as numbers: their values may be known, and torch would ask the
+    meta device for them in C, where nobody answers."""
+    if isinstance(data, list | tuple):
+        return [_numbers(item) for item in data]
+    if isinstance(data, torch.Tensor) and data.is_meta and not data.dim():
+        return data.item()
+    return data
 
 
 _plain_format: Callable[..., str] = torch.Tensor.__format__

@@ -21,7 +21,8 @@ def answer_for_file(
     """One tensor in full, or all tensors of a checkpoint in a table."""
     entries = open_tensors(Path(options.file))
     if not options.name and len(entries) != 1:
-        return survey_checkpoint(entries, options.file, progress)
+        originals = open_tensors(Path(options.against)) if options.against else []
+        return survey_checkpoint(entries, options.file, progress, originals)
     entry = _named(entries, options.name)
     found = analyze_source(
         entry.source(), entry.name, options.axis, find_formats(options.formats or None),

@@ -152,7 +152,7 @@ def _check_end(info: _Info, end: int, path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _PackedBlocks:
+class PackedBlocks:
     """Quantised blocks, unpacked to fp32 as they are read."""
 
     packed: FileBytes
@@ -172,7 +172,7 @@ class _PackedBlocks:
         return bytes(values.tobytes()[begin : begin + size])
 
 
-def _packed_bytes(info: _Info, begin: int, path: Path) -> _PackedBlocks:
+def _packed_bytes(info: _Info, begin: int, path: Path) -> PackedBlocks:
     if importlib.util.find_spec("gguf") is None:
         raise InputError(
             f"{path}: {info.name}", Text(f"quantised type {info.kind}", f"量化类型 {info.kind}"),
@@ -197,4 +197,4 @@ def _packed_bytes(info: _Info, begin: int, path: Path) -> _PackedBlocks:
             Text("a type that the gguf package can unpack", "gguf 包能够解包的类型"),
             Text("convert the file to another type", "请将文件转换为其他类型"),
         )  # fmt: skip
-    return _PackedBlocks(FileBytes(path, begin), kind, kind.name, block, block_bytes)
+    return PackedBlocks(FileBytes(path, begin), kind, kind.name, block, block_bytes)

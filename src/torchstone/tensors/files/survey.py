@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,12 +27,14 @@ from torchstone.tensors.analysis.errors.imbalance import look_along_axis
 from torchstone.tensors.analysis.report import TOOL, environment, risk_finding
 from torchstone.tensors.analysis.risk import RISK_NAMES, Risk, judge_tensor, risk_level
 from torchstone.tensors.analysis.values.distribution import Distribution, read_distribution
+from torchstone.tensors.files.pairing import pair_codes
 from torchstone.tensors.files.stored import StoredTensor
-from torchstone.tensors.files.stored_fp8 import (
-    StoredFp8,
+from torchstone.tensors.files.stored_codes import (
+    StoredMatrix,
     describe_stored,
-    is_stored_fp8,
-    read_stored_fp8,
+    is_packed_block,
+    read_blocks,
+    read_matrix,
     stored_finding,
 )
 from torchstone.tensors.formats import all_formats
@@ -90,18 +92,25 @@ class TensorSummary:
 
 
 def survey_checkpoint(
-    entries: list[StoredTensor], subject: str, progress: Callable[[int, int, str], None]
+    entries: list[StoredTensor],
+    subject: str,
+    progress: Callable[[int, int, str], None],
+    originals: Sequence[StoredTensor] = (),
 ) -> Report:
-    """The report of a file or folder of tensors."""
+    """The report of a file or folder of tensors; `originals` are those that it was quantised from."""
     summaries: list[TensorSummary] = []
-    stored: list[StoredFp8] = []
+    stored: list[StoredMatrix] = []
     gaps: list[Gap] = []
+    pairs = {pair.codes.name: pair for pair in pair_codes(entries)}
+    before = {entry.name: entry for entry in originals}
     for place, entry in enumerate(entries):
         progress(place, len(entries), entry.name)
         try:
             with one_thread():
-                if is_stored_fp8(entry):
-                    stored.append(read_stored_fp8(entry, entries))
+                if (pair := pairs.get(entry.name)) is not None:
+                    stored.append(read_matrix(pair, before.get(pair.original_name)))
+                elif is_packed_block(entry):
+                    stored.append(read_blocks(entry, before.get(entry.name)))
                 summary = _summary(entry)
         except TorchstoneError as error:
             gaps.append(_gap(entry, error))

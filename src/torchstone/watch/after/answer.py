@@ -20,6 +20,7 @@ from torchstone.watch.learn.journal import Judged
 from torchstone.watch.measure.signal import Signal, all_signals
 from torchstone.watch.record.runfile import Run
 
+_LEVELS = {Severity.HIGH: "高", Severity.MEDIUM: "中", Severity.LOW: "低"}
 _EPISODES = 5
 """Episodes on the first screen; the others are findings below it."""
 _ALSO = 4
@@ -87,7 +88,7 @@ def _headline(
     first = episodes[0][0]
     step, what = int(first["step"]), column_title(str(first["signal"]))
     count = len(episodes)
-    more = Text(f" ({count} episodes)", f"（共 {count} 个异常片段）") if count > 1 else Text("", "")
+    more = Text(f" ({count} episodes)", f"（共 {count} 个告警事件）") if count > 1 else Text("", "")
     signal = next((s for s in all_signals() if s.name == first["signal"]), None)
     left = Text(" left its usual range", "偏离通常范围")
     if signal is not None and signal.limits is None:  # a state such as NaN has no usual range
@@ -108,8 +109,9 @@ def _episode(episode: list[dict[str, Any]]) -> Text:
     """One cause: the alert that opened it, what followed, and what to look at."""
     first, *also = episode
     signal = next((s for s in all_signals() if s.name == first["signal"]), None)
-    head = f"Step {int(first['step'])} [{_severity(episode)}]"
-    en, zh = f"{head} {first.get('en', '')}", f"{head} {first.get('zh', '')}"
+    step, level = int(first["step"]), _severity(episode)
+    en = f"Step {step} [{level}] {first.get('en', '')}"
+    zh = f"第 {step} 步 [{level}] {_LEVELS[level]}：{first.get('zh', '')}"
     if also:
         names = list(dict.fromkeys(str(item["signal"]) for item in also))
         more = len(names) - _ALSO
@@ -139,10 +141,14 @@ def _about(run: Run) -> tuple[Fact, ...]:
 def _tiles(run: Run, steps: int, overhead: float | None) -> tuple[Tile, ...]:
     episodes = run.episodes
     levels = [_severity(item) for item in episodes]
-    listed = ", ".join(f"{levels.count(level)} {level}" for level in Severity if level in levels)
+    counted = [(level, levels.count(level)) for level in Severity if level in levels]
+    listed = Text(
+        ", ".join(f"{count} {level}" for level, count in counted),
+        "，".join(f"{_LEVELS[level]} {count}" for level, count in counted),
+    )
     tiles = [
         Tile(Text("steps", "步数"), f"{steps:,}"),
-        Tile(Text("alert episodes", "异常片段"), str(len(episodes)), listed,
+        Tile(Text("alert episodes", "告警事件"), str(len(episodes)), listed,
              "bad" if Severity.HIGH in levels else "warning" if episodes else "good"),
     ]  # fmt: skip
     for name in ("loss", "grad_norm"):

@@ -13,6 +13,7 @@ from torchstone.core.text import Text
 from torchstone.watch.after.report import alert_text, count_episodes
 from torchstone.watch.after.thinning import around_alerts, thin_curve
 from torchstone.watch.after.titles import RECORDED, column_title, measure
+from torchstone.watch.after.verdict import pair_answer
 from torchstone.watch.measure.signal import all_signals
 from torchstone.watch.record.runfile import Run
 
@@ -33,9 +34,12 @@ def compare_watched(first: Run, second: Run) -> Report:
     measures.append(_alerts(first, second))
     if (layers := _layers(first, second)) is not None:
         measures.append(layers)
+    charts = (_plot(first, second, column) for column in _USUAL if column in both)
+    pictures = tuple(plot for plot in charts if plot is not None)
     return Report(
         tool="watch", subject=f"{first.path.parent} | {second.path.parent}",
         measures=tuple(measures), environment={"torchstone": __version__},
+        answer=pair_answer(first, second, apart, pictures),
     )  # fmt: skip
 
 
@@ -81,6 +85,18 @@ def _joined(
 
 
 def _curve(a: Run, b: Run, column: str) -> Measure | None:
+    plot = _plot(a, b, column)
+    if plot is None:
+        return None
+    last = next((v for v in reversed(plot.series[1].y) if np.isfinite(v)), 0.0)
+    return measure(
+        f"compare_{column}", float(last), "", column_title(column), (plot,),
+        Text("last value of B; both curves", "B 的最后一个值；两条曲线"),
+    )  # fmt: skip
+
+
+def _plot(a: Run, b: Run, column: str) -> Plot | None:
+    """Both curves over one scale; steps that were not read are not points of it."""
     series = []
     for name, run in (("A", a), ("B", b)):
         values = run.column(column)
@@ -88,17 +104,24 @@ def _curve(a: Run, b: Run, column: str) -> Measure | None:
             return None
         alerts = around_alerts(run.scalars[:, 0], (int(e["step"]) for e in run.alerts), 0)
         keep = thin_curve(values, alerts, _POINTS)
+        keep = keep[[bool(np.isfinite(values[row])) or _is_lost(run, column, row) for row in keep]]
         marks = tuple(float(e["step"]) for e in run.alerts if e["signal"] == column)
         series.append(Series(
             f"{name}: {run.path.parent.name}", tuple(run.scalars[keep, 0]), tuple(values[keep]), "",
             RECORDED, marks=marks,
         ))  # fmt: skip
-    last = next((v for v in reversed(series[1].y) if np.isfinite(v)), 0.0)
-    return measure(
-        f"compare_{column}", float(last), "", column_title(column),
-        (Plot(column_title(column), tuple(series), "step", ""),),
-        Text("last value of B; both curves", "B 的最后一个值；两条曲线"),
-    )  # fmt: skip
+    return Plot(column_title(column), tuple(series), "step", "")
+
+
+def _is_lost(run: Run, column: str, row: int) -> bool:
+    """Is what is not a number there the run's own value, and not a step that was not read?"""
+    if not _is_read(column):
+        return not np.isfinite(run.column("loss")[row]) if "loss" in run.columns else True
+    begun = [int(e["step"]) for e in run.alerts if e["signal"] in _NOT_FINITE]
+    return bool(begun) and run.scalars[row, 0] >= min(begun)
+
+
+_NOT_FINITE = ("non_finite", "loss_not_finite")
 
 
 def _where(apart: list[tuple[int, str]], equal: list[str]) -> Measure:
@@ -134,7 +157,7 @@ def _alerts(a: Run, b: Run) -> Measure:
     )  # fmt: skip
     return measure(
         "episodes_difference", float(count_episodes(b) - count_episodes(a)), "",
-        Text("alert episodes of B less those of A", "B 与 A 的告警片段数之差"), (table,),
+        Text("more alerts in B than in A", "B 比 A 多出的告警事件"), (table,),
     )  # fmt: skip
 
 

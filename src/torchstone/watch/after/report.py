@@ -65,7 +65,7 @@ def _totals(run: Run) -> list[Measure]:
     found = [
         measure("steps", float(steps), "", Text("steps", "步数")),
         measure(
-            "alert_episodes", float(episodes), "", Text("alert episodes", "告警次数（按片段）")
+            "alert_episodes", float(episodes), "", Text("alert episodes", "告警事件数")
         ),
         measure(
             "episodes_per_10k", rate, "/10k",
@@ -172,7 +172,7 @@ def _finding(run: Run, episode: list[dict[str, Any]]) -> Finding:
             Command(f"cat {run.path.parent / str(alert['evidence']) / 'evidence.json'}")
         )
     evidence.append(Table(
-        Text("The alerts of this episode", "该片段的告警"),
+        Text("The alerts of this episode", "该事件的告警"),
         (Text("step", "步"), Text("signal", "信号"), Text("layer", "层"), Text("value", "数值"),
          Text("usual", "通常"), Text("spread", "离散度"), Text("severity", "严重程度")),
         tuple((int(a["step"]), str(a["signal"]), str(a.get("layer", "")) or None,
@@ -309,8 +309,8 @@ def replay_report(run: Run, false_alarms: float) -> Report:
     told = count_episodes(run)
     table = Table(
         Text("Learned signals under other dials", "其他阈值下学习型信号的结果"),
-        (Text("false alarms in 10k steps", "每 1 万步误报"), Text("episodes", "告警片段"),
-         Text("episodes in 10k steps", "每 1 万步片段"), Text("first alerts", "最早的告警")),
+        (Text("false alarms in 10k steps", "每 1 万步误报"), Text("episodes", "告警事件"),
+         Text("episodes in 10k steps", "每 1 万步事件"), Text("first alerts", "最早的告警")),
         ((Text("as it ran", "运行时"), told, told / steps * 1e4, _first([e[0] for e in run.episodes])), *((o.false_alarms_per_10k, o.episodes, o.episodes / steps * 1e4,
                ", ".join([f"{a.signal}@{a.step}" for a in o.alerts if a.opens][:4]) or None) for o in outcomes)),
         _AGAIN_IN_PART if run.journal_dropped else _AGAIN,
@@ -333,7 +333,7 @@ def replay_report(run: Run, false_alarms: float) -> Report:
         measures=(measure(
             "replayed_episodes", float(chosen.episodes), "",
             Text(f"episodes at {false_alarms:g} false alarms in 10k steps",
-                 f"每 1 万步 {false_alarms:g} 次误报下的告警片段"),
+                 f"每 1 万步 {false_alarms:g} 次误报下的告警事件"),
             (table, alerts, recorded), Text("recorded values judged again", "对记录的数值重新判定"),
         ),),
         environment={"torchstone": __version__},

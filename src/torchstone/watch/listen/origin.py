@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import inspect
+import io
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
 
 from torchstone.core.text import Text
 from torchstone.observe.compat.compiler import uncompiled
@@ -33,6 +37,39 @@ class ModelCall:
     autocast: tuple[str, torch.dtype] | None
 
 
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """The call of a decorated training step."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Its batch is an argument, and it takes nothing from an iterator: that would be the next batch."""
+        plain = inspect.unwrap(self.function)
+        code = getattr(plain, "__code__", None) or getattr(getattr(plain, "__func__", None), "__code__", None)  # fmt: skip
+        return (
+            code is not None
+            and not {"next", "__next__"} & set(code.co_names)
+            and any(True for _ in tensors_in((self.args, self.kwargs)))
+        )
+
+
+class _EndOfForward(BaseException):
+    """Ends a repeated step: nobody catches it by accident."""
+
+
+class _ForwardOnly(TorchFunctionMode):
+    """The step up to its backward pass: gradients and weights stay what they are."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.backward:
+            raise _EndOfForward
+        return func(*args, **(kwargs or {}))
+
+
 def note_call(model: nn.Module, args: Any, kwargs: Any) -> ModelCall:
     """What the model is given, untouched, with the number format that autocast asks for."""
     cast = next((kind for kind in _AUTOCAST if torch.is_autocast_enabled(kind)), None)
@@ -41,7 +78,9 @@ def note_call(model: nn.Module, args: Any, kwargs: Any) -> ModelCall:
     )
 
 
-def find_origin(calls: list[ModelCall], random_state: torch.Tensor | None) -> Text | None:
+def find_origin(
+    calls: list[ModelCall], random_state: torch.Tensor | None, step: StepCall | None = None
+) -> Text | None:
     """The first operator whose result is not finite, in words; None where nothing can be said."""
     if not calls or (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
         return None  # other ranks would not take part in what one rank runs again
@@ -54,9 +93,16 @@ def find_origin(calls: list[ModelCall], random_state: torch.Tensor | None) -> Te
         )
     for number, call in enumerate(calls):
         if _is_bad(tensors_in((call.args, call.kwargs))):
-            return _bad_input(call, number, len(calls))
+            found = _repeat_step(model, step, random_state)
+            return (
+                _describe(found, 0, 1)
+                if found is not None
+                else _bad_input(call, number, len(calls))
+            )
         if (seen := _run_again(model, call, random_state)) is not None:
             return _describe(seen, number, len(calls))
+    if (found := _repeat_step(model, step, random_state)) is not None:
+        return _describe(found, 0, 1)
     return Text(
         "run again, the model's outputs and gradients are finite for this batch: look at the loss, "
         "which is computed from them",
@@ -78,6 +124,40 @@ def _run_again(
         if not found and ends and starts:
             ones = [torch.ones_like(item) for item in ends]
             torch.autograd.grad(ends, starts, ones, allow_unused=True)
+    return found[0] if found else None
+
+
+def _repeat_step(
+    model: nn.Module, step: StepCall | None, random_state: torch.Tensor | None
+) -> NonFinite | None:
+    """The step's own code up to its backward pass: what comes before the model, and the loss."""
+    if step is None or not step.can_be_repeated:
+        return None
+    found: list[NonFinite] = []
+
+    def seen(first: NonFinite) -> None:
+        found.append(first)
+        raise _EndOfForward
+
+    def refuse(*_: object) -> None:
+        raise _EndOfForward
+
+    gradients = [(item, item.grad) for item in model.parameters()]
+    stepping = register_optimizer_step_pre_hook(refuse)
+    try:
+        with (
+            _kept_as_it_is(model, random_state),
+            contextlib.redirect_stdout(io.StringIO()),
+            torch.enable_grad(),
+            contextlib.suppress(_EndOfForward),
+            FirstNonFinite(PROGRAM, seen),
+            _ForwardOnly(),
+        ):
+            step.function(*step.args, **step.kwargs)
+    finally:
+        stepping.remove()
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
     return found[0] if found else None
 
 
@@ -124,10 +204,10 @@ def _bad_input(call: ModelCall, number: int, calls: int) -> Text:
     more = len(found) - _ROWS_SHOWN
     which, which_zh = (f" {number + 1}", f"第 {number + 1} 个") if calls > 1 else ("", "")
     return Text(
-        f"the batch{which} already holds NaN or infinity, in row {rows}{f' and {more} more' if more > 0 else ''} "
-        f"of {len(tensor) if tensor.dim() else 1}: look at the data",
-        f"{which_zh}批次本身已含 NaN 或无穷大：第 {rows} 行{f'等 {len(found)} 行' if more > 0 else ''}"
-        f"（共 {len(tensor) if tensor.dim() else 1} 行），请检查数据",
+        f"the model's input{which} already holds NaN or infinity, in row {rows}{f' and {more} more' if more > 0 else ''} "
+        f"of {len(tensor) if tensor.dim() else 1}: look at the data and at what is done to them before the model",
+        f"{which_zh}模型输入已含 NaN 或无穷大：第 {rows} 行{f'等 {len(found)} 行' if more > 0 else ''}"
+        f"（共 {len(tensor) if tensor.dim() else 1} 行），请检查数据以及进入模型前的处理",
     )
 
 

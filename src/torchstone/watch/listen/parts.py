@@ -105,6 +105,23 @@ class TrainingParts:
             for kind in _KINDS
         }
 
+    def settings(self) -> dict[str, str]:
+        """What two runs may differ in: versions, sizes, number formats, settings of optimizers."""
+        found: dict[str, str] = {"torch": str(torch.__version__)}
+        for place, model in enumerate(self.models):
+            head = f"model{place + 1} " if len(self.models) > 1 else "model "
+            parameters = list(model.parameters())
+            found[f"{head}parameters"] = f"{sum(item.numel() for item in parameters):,}"
+            kinds = sorted({str(item.dtype).removeprefix("torch.") for item in parameters})
+            found[f"{head}dtype"] = ", ".join(kinds)
+            found[f"{head}device"] = ", ".join(sorted({str(item.device) for item in parameters}))
+        for place, (_, optimizer) in enumerate(self.found.optimizers):
+            head = f"optimizer{place + 1} " if len(self.found.optimizers) > 1 else ""
+            for name, value in getattr(optimizer, "defaults", {}).items():
+                if isinstance(value, int | float | tuple | str):  # a tensor would be read back
+                    found[f"{head}{name}"] = str(value)
+        return found
+
     def is_new(self, args: tuple[Any, ...]) -> bool:
         """The step was handed a model that is not the one it was handed before."""
         known = [id(model) for model in self.models]

@@ -13,6 +13,7 @@ from torchstone.dataflow.migration.contexts import Placement
 from torchstone.dataflow.migration.deferred.steps import can_record, step
 from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Transfer
+from torchstone.dataflow.migration.proof.certificates import DRAWS
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Arguments, Call, Case, Refusal
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
@@ -132,3 +133,22 @@ def test_every_layout_of_an_array(image: np.ndarray) -> None:
     got = wrapper.compute(spec.bind((image, (7, 3)), {}), Transfer(torch.device("cpu")))
     expected = wrapper.original_func(image, (7, 3))
     assert not difference(expected, got, spec.judge(spec.bind((image, (7, 3)), {})))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float32])
+@pytest.mark.parametrize("name", ["torch.cat", "torch.stack", "torch.flip"])
+def test_functions_that_only_copy_are_proven_for_labels_and_images(
+    name: str, dtype: torch.dtype
+) -> None:
+    wrapper = wrapper_of(name)
+    tensor = torch.arange(24).reshape(1, 4, 6).to(dtype)
+    call = ([tensor, tensor],) if name != "torch.flip" else (tensor, (-1,))
+    case = wrapper.spec.judge(wrapper.spec.bind(call, {}))
+    assert isinstance(case, Case)
+    assert case.exact
+    drawn = np.random.default_rng(0)
+    names = {
+        wrapper.spec.judge(wrapper.spec.bind(made.args, made.kwargs)).name
+        for made in (wrapper.spec.sample(drawn) for _ in range(DRAWS))
+    }
+    assert case.name in names

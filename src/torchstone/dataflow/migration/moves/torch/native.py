@@ -20,6 +20,21 @@ from torchstone.dataflow.migration.specification import (
 
 ROUNDING = 1e-5
 """Devices sum in different orders; relative to the largest value."""
+_TYPES = (
+    torch.uint8,
+    torch.int32,
+    torch.int64,
+    torch.bool,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+)
+
+
+def copying_case(*args: Any, **kwargs: Any) -> Case | Refusal:
+    """Of functions that put values elsewhere and compute nothing: equal in every bit."""
+    judged = case(*args, **kwargs)
+    return judged if isinstance(judged, Refusal) else Case(judged.name)
 
 
 def case(*args: Any, **kwargs: Any) -> Case | Refusal:
@@ -64,10 +79,6 @@ def _images(rng: np.random.Generator) -> torch.Tensor:
     )
 
 
-def _bytes(rng: np.random.Generator) -> torch.Tensor:
-    return torch.from_numpy(rng.integers(0, 256, (3, 8, 8)).astype(np.uint8))
-
-
 def _with(make: Callable[[np.random.Generator], torch.Tensor], *args: Any, **kwargs: Any) -> Sample:
     def sample(rng: np.random.Generator) -> Call:
         return call(make(rng), *args, **kwargs)
@@ -97,12 +108,16 @@ def _sample_pair(rng: np.random.Generator) -> Call:
     return call(_floats(rng, 5, 7), _floats(rng, 5, 7))
 
 
+def _any_values(rng: np.random.Generator) -> torch.Tensor:
+    """Of one of the types that samples of a data set have."""
+    return torch.from_numpy(rng.integers(0, 256, (1, 3, 6, 8))).to(
+        _TYPES[rng.integers(len(_TYPES))]
+    )
+
+
 def _sample_list(rng: np.random.Generator) -> Call:
-    return call([_floats(rng, 3, 4), _floats(rng, 3, 4)])
-
-
-def _sample_bytes_or_floats(rng: np.random.Generator) -> Call:
-    return call(_bytes(rng) if rng.integers(2) else _images(rng), (-1,))
+    first = _any_values(rng)
+    return call([first, first.flip(0, 3)])
 
 
 def _sample_stft(rng: np.random.Generator) -> Call:
@@ -111,7 +126,6 @@ def _sample_stft(rng: np.random.Generator) -> Call:
 
 _SAMPLES: dict[str, Sample] = {
     "torch.nn.functional.interpolate": _with(_images, scale_factor=2.0, mode="bilinear", align_corners=False),
-    "torch.nn.functional.pad": _with(_images, (1, 2, 3, 0)),
     "torch.nn.functional.conv2d": _sample_convolution,
     "torch.nn.functional.grid_sample": _sample_grid,
     "torch.nn.functional.avg_pool2d": _with(_images, 2),
@@ -125,10 +139,6 @@ _SAMPLES: dict[str, Sample] = {
     "torch.sub": _sample_pair,
     "torch.mul": _sample_pair,
     "torch.div": _sample_pair,
-    "torch.stack": _sample_list,
-    "torch.cat": _sample_list,
-    "torch.flip": _sample_bytes_or_floats,
-    "torch.rot90": lambda rng: call(_images(rng), 1, (-2, -1)),
     "torch.clamp": _with(_images, -0.5, 0.5),
     "torch.stft": _sample_stft,
     "torch.fft.rfft": _with(_images),
@@ -141,7 +151,16 @@ _SAMPLES: dict[str, Sample] = {
     "torch.abs": _with(_images),
 }  # fmt: skip
 
+_COPYING: dict[str, Sample] = {
+    "torch.nn.functional.pad": _with(_any_values, (1, 2, 3, 0)),
+    "torch.stack": _sample_list,
+    "torch.cat": _sample_list,
+    "torch.flip": _with(_any_values, (-1,)),
+    "torch.rot90": _with(_any_values, 1, (-2, -1)),
+}
+
 MOVES = tuple(
-    OpSpec(name, case, sample, output="tensors", strategy="MoveOnly")
-    for name, sample in _SAMPLES.items()
+    OpSpec(name, judge, sample, output="tensors", strategy="MoveOnly")
+    for judge, samples in ((case, _SAMPLES), (copying_case, _COPYING))
+    for name, sample in samples.items()
 )
