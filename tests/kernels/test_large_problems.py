@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.kernels.referees import loaded
 from torchstone.kernels import verify
-from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.inputs.sizing import plan_families
 from torchstone.kernels.sessions.bad_problem import large_problem
 from torchstone.kernels.sessions.workshop import Workshop
 
@@ -41,16 +42,15 @@ ONLY_ITS_OWN = 'assert x.shape == (600, 600), "no other size"'
     ("size", "cut", "largest"), [("500, 500", False, 500), ("600, 600", True, 61)]
 )
 def test_families_of_large_problems_have_smaller_sizes(size: str, cut: bool, largest: int) -> None:
-    referee = Referee(RELU.format(size=size), "torch", 2)
-    referee.load(0)
-    plan = referee.plan(2, 2, 1)
-    assert plan["cut"] is cut
-    negative = next(case for case in plan["cases"] if case["family"] == "negative")
-    assert max(negative["sizes"]) == largest
+    plan = loaded(RELU.format(size=size), "torch", 2).plan
+    planned = plan_families(plan, 2, 2, 1)
+    assert planned.cut is cut
+    negative = next(case for case in planned.cases if case.family == "negative")
+    assert max(negative.sizes) == largest
     if cut:
-        whole = referee.plan(3, 0, 1)
-        negative = next(case for case in whole["cases"] if case["family"] == "negative")
-        assert max(negative["sizes"]) == 600
+        whole = plan_families(plan, 3, 0, 1)
+        negative = next(case for case in whole.cases if case.family == "negative")
+        assert max(negative.sizes) == 600
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def overlapping(answers: Sequence[Any], calls: Calls) -> list[int]:
     ]  # fmt: skip
 
 
-def again(model: Any, inputs: list[Any], times: int) -> dict[str, bool]:
+def again(model: Any, inputs: list[Any], times: int) -> tuple[bool, bool]:
     """One question asked many times: does it tire, and do its answers come out of a ring?
 
     All answers are kept to the end, as far as they are not large.
@@ -94,15 +94,15 @@ def again(model: Any, inputs: list[Any], times: int) -> dict[str, bool]:
     size = sum(high - low for low, high in _spans(kept[0]))
     for _ in range(times - 1):
         kept.append(in_a_row([(model, inputs)], SETTINGS[0])[0])
+        if isinstance(kept[-1], MemoryError | RuntimeError):
+            raise kept[-1]  # whoever asks tells a limit from a fault
         if len(kept) * size > _MOST_BYTES:
             del kept[0]
     own = [span_of(leaf) for leaf in leaves_of(inputs)]
     spans = sorted(span for item in kept for span in _spans(item)
                    if not any(meet(span, other) for other in own))  # fmt: skip
-    return {
-        "tires": first != _digests(kept[-1]),
-        "ring": any(meet(one, two) for one, two in itertools.pairwise(spans)),
-    }
+    ring = any(meet(one, two) for one, two in itertools.pairwise(spans))
+    return first != _digests(kept[-1]), ring
 
 
 def _spans(answer: Any) -> list[Span]:

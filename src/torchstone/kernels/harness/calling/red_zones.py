@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.calling.unwritten import fill_as_unwritten
-from torchstone.kernels.harness.values import Tree, dtype_of, from_raw, plain_place
+from torchstone.kernels.harness.values import dtype_of, from_raw, plain_place
+from torchstone.kernels.messages.facts import BrokenZone
+from torchstone.kernels.messages.trees import Tree
 from torchstone.observe.compat.arrays import byte_bounds
 
 MARGIN_BYTES = 16 << 10
@@ -71,23 +73,22 @@ class Zones:
         self.zones.append(Zone(name, whole, start, start + size, before.clone(), after.clone()))
         return whole.as_strided(shape, stride, start)
 
-    def place(self, tree: Tree, data: bytes) -> Any:
+    def place(self, tree: Tree, data: bytes) -> object:
         """An input in a buffer of its own, with the strides that were asked for."""
-        shape = tuple(tree["shape"])
-        source = from_raw(data, tree["dtype"], shape)
-        if tree["array"] in ("scalar", "mindspore"):
+        if tree.kind in ("scalar", "mindspore"):
             return plain_place(tree, data)
-        stride = tuple(tree["stride"])
-        view = self.make(shape, stride, dtype_of(tree["dtype"]), f"input {tree['buffer']}",
-                         int(tree.get("offset", 0)))  # fmt: skip
+        shape, stride = tuple(tree.shape), tuple(tree.stride)
+        source = from_raw(data, tree.dtype, shape)
+        dtype = dtype_of(tree.dtype)
+        view = self.make(shape, stride, dtype, f"input {tree.buffer}", tree.offset)
         for dim, step in enumerate(stride):
             if step == 0 and shape[dim]:  # what repeats itself is written once
                 view, source = view.narrow(dim, 0, 1), source.narrow(dim, 0, 1)
         view.copy_(source)
         view = view.expand(shape)
-        return view if tree["array"] == "torch" else view.numpy()
+        return view if tree.kind == "torch" else view.numpy()
 
-    def broken(self) -> list[dict[str, Any]]:
+    def broken(self) -> list[BrokenZone]:
         """Buffers whose margins were written."""
         found = []
         for zone in self.zones:
@@ -97,7 +98,7 @@ class Zones:
                 changed = now.view(torch.uint8) != then.view(torch.uint8)
                 if bool(changed.any()):
                     count = int(changed.reshape(-1, now.element_size()).any(dim=1).sum())
-                    found.append({"buffer": zone.name, "side": side, "elements": count})
+                    found.append(BrokenZone(zone.name, side, count))
         return found
 
     def clear(self) -> None:

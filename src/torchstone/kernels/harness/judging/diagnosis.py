@@ -17,10 +17,9 @@ import torch
 from torchstone.kernels.harness.inputs.cases import Answer, Case
 from torchstone.kernels.harness.reference.double_precision import reduced
 from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
+from torchstone.kernels.messages.facts import Cause
 from torchstone.observe.operators import OperatorMode
 
-Cause = dict[str, Any]
-"""`code` and what fills its blanks; the words stand in `causes`."""
 Alter = Callable[[Any, list[Any], dict[str, Any]], Any]
 """Gives what an operator gives with the mistake made; `NotImplemented` for operators without it."""
 _CLOSE_UNITS = 512.0
@@ -51,7 +50,7 @@ def causes_of(reference: Reference, case: Case, number: int, got: torch.Tensor) 
 
 def _finite(cause: Cause) -> bool:
     """An infinite constant or factor explains nothing, and no message can carry it."""
-    return all(math.isfinite(value) for value in cause.values() if isinstance(value, float))
+    return math.isfinite(cause.value)
 
 
 def _wrong(answer: Answer, got: torch.Tensor) -> torch.Tensor:
@@ -93,11 +92,11 @@ def _by_value(reference: Reference, case: Case, number: int, got: torch.Tensor) 
 def _uncomputed(case: Case, got: torch.Tensor) -> Iterator[Cause]:
     """One number everywhere, or an input."""
     if got.numel() > 1 and bool((got == got.reshape(-1)[0]).all()):
-        yield {"code": "constant", "value": float(got.reshape(-1)[0])}
+        yield Cause("constant", value=float(got.reshape(-1)[0]))
     for place, leaf in enumerate(leaves_of(case.inputs)):
         tensor = as_tensor(leaf)
         if tensor is not None and tensor.shape == got.shape and torch.equal(tensor.double(), got):
-            yield {"code": "input", "place": place}
+            yield Cause("input", place=place)
 
 
 def _by_one_number(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
@@ -108,27 +107,27 @@ def _by_one_number(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
         return
     factor = float((got[used] / exact[used]).median())
     if factor not in (0.0, 1.0) and _equals(got, exact * factor, answer):
-        yield {"code": "sign"} if abs(factor + 1) < 1e-4 else {"code": "factor", "value": factor}
+        yield Cause("sign") if abs(factor + 1) < 1e-4 else Cause("factor", factor)
     offset = float((got - exact)[used].median())
     if offset and _equals(got, exact + offset, answer):
-        yield {"code": "offset", "value": offset}
+        yield Cause("offset", value=offset)
 
 
 def _reordered(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
     """The right values in other places."""
     exact = answer.exact.double()
     if got.dim() >= 2 and _equals(got, exact.mT, answer):
-        yield {"code": "transposed"}
+        yield Cause("transposed")
     if got.dim() >= 2 and got.shape[-1] != got.shape[-2]:
         turned = exact.mT.reshape(exact.shape)
         if _equals(got, turned, answer):
-            yield {"code": "transposed"}
+            yield Cause("transposed")
     for axis in range(got.dim()):
         if _equals(got, exact.flip(axis), answer):
-            yield {"code": "flipped", "axis": axis}
+            yield Cause("flipped", axis=axis)
         for step in (1, -1):
             if got.shape[axis] > 2 and _equals(got, exact.roll(step, axis), answer):
-                yield {"code": "shifted", "axis": axis, "step": step}
+                yield Cause("shifted", axis=axis, step=step)
 
 
 class _Altered(OperatorMode):
@@ -155,18 +154,18 @@ def _mistaken(reference: Reference, case: Case, number: int, got: torch.Tensor) 
     """What the reference gives with one of the usual mistakes made in it."""
     if reference.framework != "torch":
         return
-    tries: list[tuple[Cause, Alter]] = [
-        *(({"code": "axis", "shift": shift}, _other_axis(shift)) for shift in range(1, _MOST_AXES)),
-        ({"code": "correction"}, _other_correction),
-        ({"code": "epsilon"}, _without_epsilon),
-        ({"code": "maximum"}, _without_maximum),
-        ({"code": "one pass"}, _in_one_pass),
+    tries: list[tuple[str, Alter]] = [
+        *(("axis", _other_axis(shift)) for shift in range(1, _MOST_AXES)),
+        ("correction", _other_correction),
+        ("epsilon", _without_epsilon),
+        ("maximum", _without_maximum),
+        ("one pass", _in_one_pass),
     ]
-    for cause, alter in tries:
+    for code, alter in tries:
         mode = _Altered(alter)
         other = _outputs(reference, case, number, mode)
         if mode.changed and _equals(got, other, case.answers[number]):
-            yield {**cause, "op": mode.changed[0]}
+            yield Cause(code, op=mode.changed[0])
 
 
 def _outputs(
@@ -271,9 +270,9 @@ def _lower_precision(
     if not _goes_both_ways(answer.exact, got):
         return
     if cost / 16 <= size <= cost * 5:
-        yield {"code": "precision", "format": "float16 or TF32"}
+        yield Cause("precision", format="float16 or TF32")
     elif cost * 5 < size <= cost * 40:
-        yield {"code": "precision", "format": "bfloat16"}
+        yield Cause("precision", format="bfloat16")
 
 
 def _goes_both_ways(exact: torch.Tensor, got: torch.Tensor) -> bool:
@@ -300,12 +299,12 @@ def _by_place(wrong: torch.Tensor) -> Iterator[Cause]:
         places = hit.nonzero()[:, 0]
         first, last, size = int(places[0]), int(places[-1]), wrong.shape[axis]
         if len(places) < size and len(places) == last - first + 1:
-            found.append((len(places) / size, {"code": "range", "axis": axis, "first": first,
-                                               "last": last, "size": size}))  # fmt: skip
+            cause = Cause("range", axis=axis, first=first, last=last, size=size)
+            found.append((len(places) / size, cause))
     flat = wrong.reshape(-1).nonzero()[:, 0]
     if wrong.dim() > 1 and int(flat[-1]) == wrong.numel() - 1:
         tail = wrong.numel() - int(flat[0])
-        found.append((tail / wrong.numel(), {"code": "tail", "count": tail, "size": wrong.numel()}))
-    share, cause = min(found, key=lambda item: item[0], default=(1.0, {}))
-    if share <= _MOST_SHARE:
-        yield cause
+        cause = Cause("tail", count=tail, size=wrong.numel())
+        found.append((tail / wrong.numel(), cause))
+    yield from (cause for share, cause in sorted(found, key=lambda item: item[0])[:1]
+                if share <= _MOST_SHARE)  # fmt: skip

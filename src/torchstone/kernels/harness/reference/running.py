@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import linecache
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -19,7 +19,8 @@ from torchstone.kernels.harness.seeding import seed_everything, weights_of
 from torchstone.observe.operators import OperatorMode
 
 LOW = (torch.float32, torch.float16, torch.bfloat16)
-Leaf = torch.Tensor
+Values = list[object]
+"""What a model is called with, or the leaves of something nested."""
 
 
 class ProblemError(Exception):
@@ -228,6 +229,12 @@ class Reference:
     def state(self, seed: int) -> dict[str, torch.Tensor]:
         """The weights by name: a module's own, or the arrays among an object's attributes."""
         return state_of(self.model(seed))
+
+
+def callable_of(model: Any) -> Callable[..., object]:
+    """What calls a model: itself, or its `forward`."""
+    call: Callable[..., object] = model if callable(model) else model.forward
+    return call
 
 
 def state_of(model: Any) -> dict[str, torch.Tensor]:

@@ -1,0 +1,156 @@
+"""Dataclasses as JSON and back: a field is read by the type that its class declares, and nothing else fits.
+
+Fields that hold their default are not written. A reader trusts nothing: what does not have the
+declared type is a CodecError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import types
+import typing
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+M = TypeVar("M")
+Reader = Callable[[object], object]
+
+
+_NOT_FINITE = ("nan", "inf", "-inf")
+"""JSON has no such numbers: they go as words."""
+
+
+class CodecError(ValueError):
+    """Data that are not the message that they should be."""
+
+
+def to_wire(value: object) -> object:
+    """A message, or a part of one, as what JSON can hold."""
+    if dataclasses.is_dataclass(value):
+        found = ((item, getattr(value, item.name)) for item in dataclasses.fields(value))
+        return {item.name: to_wire(held) for item, held in found if not _is_default(item, held)}
+    if isinstance(value, list | tuple):
+        return [to_wire(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_wire(item) for key, item in value.items()}
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_default(item: dataclasses.Field[object], value: object) -> bool:
+    if item.default is not dataclasses.MISSING:
+        return value is item.default or (
+            type(value) is type(item.default) and value == item.default
+        )
+    # every default that is made anew is an empty container
+    return item.default_factory is not dataclasses.MISSING and not value
+
+
+def from_wire(kind: type[M], data: object) -> M:
+    """A message of this class; a CodecError where the data are none."""
+    found = _read_message(kind, data)
+    assert isinstance(found, kind)
+    return found
+
+
+def prepare_readers(kinds: Iterable[Hashable]) -> None:
+    """Look the types of all fields up now: where a candidate is loaded, our modules cannot be found any more."""
+    waiting, seen = list(kinds), set[Hashable]()
+    while waiting:
+        hint = waiting.pop()
+        if hint in seen:
+            continue
+        seen.add(hint)
+        waiting += typing.get_args(hint)
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            for inner in _fields(hint).values():
+                _reader(inner)
+                waiting.append(inner)
+
+
+@functools.cache
+def _reader(hint: Hashable) -> Reader:
+    """What reads a value of a declared type."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return functools.partial(_read_message, hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is object:
+        return lambda data: data
+    if hint is float:
+        return _read_float
+    if hint in (int, str, bool, types.NoneType):
+        return functools.partial(_read_plain, hint)
+    if origin is list:
+        return functools.partial(_read_list, inner[0])
+    if origin is tuple:
+        return functools.partial(_read_tuple, inner[0])
+    if origin is dict:
+        return functools.partial(_read_dict, inner[1])
+    if origin in (types.UnionType, typing.Union):
+        return functools.partial(_read_union, inner)
+    if origin is typing.Literal:
+        return functools.partial(_read_literal, inner)
+    raise TypeError(f"no message can hold {hint}")
+
+
+@functools.cache
+def _fields(kind: type) -> dict[str, Hashable]:
+    return typing.get_type_hints(kind)
+
+
+def _read_message(kind: Callable[..., object], data: object) -> object:
+    assert isinstance(kind, type)
+    hints = _fields(kind)
+    if not isinstance(data, dict) or not data.keys() <= hints.keys():
+        raise CodecError(f"no {kind.__name__}")
+    try:
+        return kind(**{name: _reader(hints[name])(value) for name, value in data.items()})
+    except TypeError:
+        raise CodecError(f"a {kind.__name__} that lacks something") from None
+
+
+def _read_float(data: object) -> float:
+    if type(data) not in (int, float) and data not in _NOT_FINITE:
+        raise CodecError("no number")
+    assert isinstance(data, int | float | str)
+    return float(data)
+
+
+def _read_plain(kind: object, data: object) -> object:
+    if type(data) is not kind:
+        raise CodecError("a value of another type")
+    return data
+
+
+def _read_list(inner: Hashable, data: object) -> list[object]:
+    if not isinstance(data, list):
+        raise CodecError("no list")
+    reader = _reader(inner)
+    return [reader(item) for item in data]
+
+
+def _read_tuple(inner: Hashable, data: object) -> tuple[object, ...]:
+    return tuple(_read_list(inner, data))
+
+
+def _read_dict(inner: Hashable, data: object) -> dict[str, object]:
+    if not isinstance(data, dict):
+        raise CodecError("no mapping")
+    reader = _reader(inner)
+    return {key: reader(value) for key, value in data.items()}
+
+
+def _read_union(choices: tuple[Hashable, ...], data: object) -> object:
+    for choice in choices:
+        try:
+            return _reader(choice)(data)
+        except CodecError:
+            continue
+    raise CodecError("a value of another type")
+
+
+def _read_literal(choices: tuple[object, ...], data: object) -> object:
+    if not isinstance(data, str) or data not in choices:
+        raise CodecError("another word")
+    return data
