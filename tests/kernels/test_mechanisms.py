@@ -354,10 +354,8 @@ def test_what_stood_alone_tells_what_it_will_cost() -> None:
 
 
 def test_every_family_has_its_first_case_before_one_has_its_second() -> None:
-    cases = [
-        {"family": name, "number": i, "resized": name == "c"} for i, name in enumerate("aabbcc")
-    ]
-    assert [item["number"] for item in first_session._in_rounds(cases)] == [0, 2, 4, 5, 1, 3]
+    cases = [PlannedCase(i, name, 0, "", name == "c") for i, name in enumerate("aabbcc")]
+    assert [item.number for item in first_session._in_rounds(cases)] == [0, 2, 4, 5, 1, 3]
 
 
 def test_answers_are_kept_until_a_ring_comes_around() -> None:

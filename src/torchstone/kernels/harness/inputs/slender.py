@@ -28,6 +28,8 @@ _LONG_OTHERS = (2, 1)
 _AGAIN = (2, 4, 6)
 """Tried where the reference does not take that."""
 _MOST_BATCH = 7
+_MOST_ELEMENTS = 1 << 22
+"""Of inputs: one side of a thousand beside short ones has some ten thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ def _change_side(
     """One side of another size, with the shapes of the outputs, if the reference takes it."""
     init = [size if i in side.arguments else value for i, value in enumerate(made.init)]
     group = side.group
+    if growing.elements_after(made.inputs, group, size) > _MOST_ELEMENTS:
+        return None  # a size that several sides of one array have
     if side.batch:
         more = [plan.drawn[(seed + turn) % plan.seeds] for turn in range(1, size)]
         versions = [stacked(made.inputs, more, group, size)]
