@@ -389,11 +389,11 @@ class Counting(torch.nn.Module):
 
 def test_one_question_is_asked_until_it_tires() -> None:
     x = torch.ones(2)
-    assert bursts.again(Counting(100), [x], 256) == {"tires": True, "ring": False}
-    assert bursts.again(Counting(256), [x], 256) == {"tires": False, "ring": False}
+    assert bursts.again(Counting(100), [x], 256) == (True, False)
+    assert bursts.again(Counting(256), [x], 256) == (False, False)
     ring = itertools.cycle([torch.ones(2) for _ in range(200)])
-    assert bursts.again(lambda _: next(ring), [x], 256) == {"tires": False, "ring": True}
-    assert bursts.again(lambda x: x, [x], 256) == {"tires": False, "ring": False}
+    assert bursts.again(lambda _: next(ring), [x], 256) == (False, True)
+    assert bursts.again(lambda x: x, [x], 256) == (False, False)
 
 
 def test_a_burst_meets_every_setting_and_leaves_none_behind() -> None:

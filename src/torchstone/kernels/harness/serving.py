@@ -35,7 +35,7 @@ class Service(Generic[S]):
 def serve(channel: socket.socket, walls: dict[str, str], service: Service[S]) -> None:
     """Answer until the parent hangs up; errors are answers, too."""
     torch.set_num_threads(1)
-    kinds: tuple[type[object], ...] = (*service.opening, *service.answers, *service.before)
+    kinds: list[type[Any]] = [*service.opening, *service.answers, *service.before]
     prepare_readers(kinds)
     server: S | None = None
     while True:

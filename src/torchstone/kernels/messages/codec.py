@@ -54,9 +54,10 @@ def from_wire(kind: type[M], data: object) -> M:
     return found
 
 
-def prepare_readers(kinds: Iterable[Hashable]) -> None:
+def prepare_readers(kinds: Iterable[type]) -> None:
     """Look the types of all fields up now: where a candidate is loaded, our modules cannot be found any more."""
-    waiting, seen = list(kinds), set[Hashable]()
+    waiting: list[Hashable] = [*kinds]
+    seen: set[Hashable] = set()
     while waiting:
         hint = waiting.pop()
         if hint in seen:

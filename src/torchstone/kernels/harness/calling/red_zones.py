@@ -105,7 +105,7 @@ class Zones:
         """Forget the buffers of the last call."""
         self.zones.clear()
 
-    def _made(self, original: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+    def _made(self, original: Callable[..., Any], name: str, args: Any, kwargs: Any) -> object:
         """A buffer with margins, shaped as the original function would have shaped it."""
         if not self.active:
             return original(*args, **kwargs)
@@ -133,7 +133,9 @@ class Zones:
             for name in names:
                 original = getattr(home, name)
 
-                def made(*args: Any, _f: Any = original, _n: str = name, **kwargs: Any) -> Any:
+                def made(
+                    *args: object, _f: Any = original, _n: str = name, **kwargs: Any
+                ) -> object:
                     return self._made(_f, _n, args, kwargs)
 
                 setattr(home, name, made)
@@ -156,8 +158,8 @@ class Zones:
                 stack.enter_context(mock.patch.object(np, name, made))
             yield
 
-    def _numpy_maker(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def made(*args: Any, **kwargs: Any) -> Any:
+    def _numpy_maker(self, name: str, original: Callable[..., Any]) -> Callable[..., object]:
+        def made(*args: object, **kwargs: object) -> object:
             plain = original(*args, **kwargs)
             simple = plain.flags.c_contiguous and plain.dtype.kind in "fiub" and plain.ndim
             if not self.active or not simple or type(plain) is not np.ndarray:
@@ -181,7 +183,7 @@ def bound_views() -> None:
     home: Any = importlib.import_module("numpy.lib.stride_tricks")
     original = home.as_strided
 
-    def as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def as_strided(x: object, *args: object, **kwargs: object) -> Any:
         found = original(x, *args, **kwargs)
         owner = np.asarray(x)
         while isinstance(owner.base, np.ndarray):

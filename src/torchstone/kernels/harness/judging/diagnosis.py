@@ -10,17 +10,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Answer, Case
 from torchstone.kernels.harness.reference.double_precision import reduced
-from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import Reference, Values, as_tensor, leaves_of
 from torchstone.kernels.messages.facts import Cause
 from torchstone.observe.operators import OperatorMode
 
-Alter = Callable[[Any, list[Any], dict[str, Any]], Any]
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One operator of the reference and what it is given."""
+
+    func: Any
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.func._schema.name.rpartition("::")[2])
+
+    def place_of(self, name: str) -> int:
+        """Which positional argument has this name; -1 where none has."""
+        names = [item.name for item in self.func._schema.arguments]
+        return names.index(name) if name in names else -1
+
+    def with_argument(self, at: int, value: object) -> object:
+        """What the operator gives with one positional argument changed."""
+        return self.func(*self.args[:at], value, *self.args[at + 1 :], **self.kwargs)
+
+    def with_keyword(self, name: str, value: object) -> object:
+        """What it gives with one keyword changed."""
+        return self.func(*self.args, **{**self.kwargs, name: value})
+
+
+Alter = Callable[[_Step], object]
 """Gives what an operator gives with the mistake made; `NotImplemented` for operators without it."""
 _CLOSE_UNITS = 512.0
 """Units of rounding within which an answer is the one with the mistake: a wrong axis or factor is
@@ -138,16 +166,13 @@ class _Altered(OperatorMode):
         self.alter = alter
         self.changed: list[str] = []
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        found = self.alter(func, list(args), dict(kwargs))
+    def run(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        step = _Step(func, list(args), dict(kwargs))
+        found = self.alter(step)
         if found is NotImplemented:
             return func(*args, **kwargs)
-        self.changed.append(_name(func).removeprefix("_"))
+        self.changed.append(step.name.removeprefix("_"))
         return found
-
-
-def _name(func: Any) -> str:
-    return str(func._schema.name.rpartition("::")[2])
 
 
 def _mistaken(reference: Reference, case: Case, number: int, got: torch.Tensor) -> Iterator[Cause]:
@@ -169,7 +194,11 @@ def _mistaken(reference: Reference, case: Case, number: int, got: torch.Tensor) 
 
 
 def _outputs(
-    reference: Reference, case: Case, number: int, mode: _Altered | None, inputs: Any = None
+    reference: Reference,
+    case: Case,
+    number: int,
+    mode: _Altered | None,
+    inputs: Values | None = None,
 ) -> torch.Tensor | None:
     try:
         model = reference.model(case.seed)
@@ -184,69 +213,62 @@ def _outputs(
         return None
 
 
-def _argument(func: Any, name: str) -> int:
-    """Which positional argument of an operator has this name; -1 where none has."""
-    names = [item.name for item in func._schema.arguments]
-    return names.index(name) if name in names else -1
-
-
 def _other_axis(shift: int) -> Alter:
-    def alter(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        at = _argument(func, "dim")
-        if _name(func) not in _ALONG or not 0 <= at < len(args):
+    def alter(step: _Step) -> object:
+        at = step.place_of("dim")
+        if step.name not in _ALONG or not 0 <= at < len(step.args):
             return NotImplemented
-        sides, given = args[0].dim(), args[at]
+        sides, given = step.args[0].dim(), step.args[at]
         axes = given if isinstance(given, list) else [given]
         if sides < 2 or len(axes) != 1 or not isinstance(axes[0], int):
             return NotImplemented
         moved = (axes[0] + shift) % sides
-        changed = [moved] if isinstance(given, list) else moved
-        return func(*args[:at], changed, *args[at + 1 :], **kwargs)
+        return step.with_argument(at, [moved] if isinstance(given, list) else moved)
 
     return alter
 
 
-def _other_correction(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if _name(func) not in ("var", "std", "var_mean", "std_mean") or "correction" not in kwargs:
+def _other_correction(step: _Step) -> object:
+    if step.name not in ("var", "std", "var_mean", "std_mean") or "correction" not in step.kwargs:
         return NotImplemented
-    given = 1 if kwargs["correction"] is None else kwargs["correction"]
-    return func(*args, **{**kwargs, "correction": 0 if given else 1})
+    given = 1 if step.kwargs["correction"] is None else step.kwargs["correction"]
+    return step.with_keyword("correction", 0 if given else 1)
 
 
-def _without_epsilon(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    at = _argument(func, "eps")
+def _without_epsilon(step: _Step) -> object:
+    at = step.place_of("eps")
     if at < 0:
         return NotImplemented
-    if at < len(args):
-        return func(*args[:at], 0.0, *args[at + 1 :], **kwargs)
-    return func(*args, **{**kwargs, "eps": 0.0})
+    if at < len(step.args):
+        return step.with_argument(at, 0.0)
+    return step.with_keyword("eps", 0.0)
 
 
-def _without_maximum(func: Any, args: list[Any], _: dict[str, Any]) -> Any:
-    name = _name(func)
-    if name in ("_softmax", "softmax"):
+def _without_maximum(step: _Step) -> object:
+    args = step.args
+    if step.name in ("_softmax", "softmax"):
         grown = args[0].exp()
         return grown / grown.sum(args[1], keepdim=True)
-    if name in ("_log_softmax", "log_softmax"):
+    if step.name in ("_log_softmax", "log_softmax"):
         return args[0] - args[0].exp().sum(args[1], keepdim=True).log()
-    if name == "logsumexp":
+    if step.name == "logsumexp":
         return args[0].exp().sum(args[1], keepdim=bool(args[2:] and args[2])).log()
     return NotImplemented
 
 
-def _in_one_pass(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    x: Any = args[0] if args else None
-    if _name(func) == "native_layer_norm":
-        over = tuple(range(-len(args[1]), 0))
+def _in_one_pass(step: _Step) -> object:
+    args, kwargs = step.args, step.kwargs
+    if step.name == "native_layer_norm":
+        x, over = args[0], tuple(range(-len(args[1]), 0))
         mean = x.mean(over, keepdim=True)
         scale = (x.square().mean(over, keepdim=True) - mean.square() + args[4]).rsqrt()
         made = (x - mean) * scale
         made = made if args[2] is None else made * args[2]
         return (made if args[3] is None else made + args[3]), mean, scale
-    if _name(func) != "var" or len(args) < 2 or args[1] is None:
+    if step.name != "var" or len(args) < 2 or args[1] is None:
         return NotImplemented
-    given = kwargs.get("correction")
-    count = x.numel() // max(args[0].mean(args[1]).numel(), 1)
+    x, given = args[0], kwargs.get("correction")
+    count = x.numel() // max(x.mean(args[1]).numel(), 1)
     spread = x.square().mean(args[1], keepdim=True) - x.mean(args[1], keepdim=True).square()
     spread = spread * count / max(count - (1 if given is None else given), 1)
     return spread if kwargs.get("keepdim") else spread.squeeze(tuple(args[1]))

@@ -85,7 +85,7 @@ def evaluate_case(plan: Plan, number: int, trained: list[int]) -> PlannedCase:
     return list_cases(plan, len(plan.cases) - 1)[0]
 
 
-def _train(plan: Plan, model: Any, trained: list[int], double: bool = False) -> None:
+def _train(plan: Plan, model: object, trained: list[int], double: bool = False) -> None:
     for number in trained:
         inputs = plan.cases[number].inputs
         plan.reference.run(model, doubled(inputs) if double else inputs, double=double)

@@ -119,7 +119,7 @@ class Library:
         """What the arguments of recorded calls held; they name their places in this list."""
         self._size = 0
 
-    def function(self, name: str) -> Any:
+    def function(self, name: str) -> object:
         """One function of the source, ready to be called."""
         if name not in self._prototypes:
             known = ", ".join(sorted(self._prototypes)) or "none"
@@ -127,7 +127,7 @@ class Library:
         types = self._prototypes[name]
         number = list(self._prototypes).index(name)
 
-        def call(*args: Any) -> None:
+        def call(*args: object) -> None:
             if len(args) != len(types):
                 raise TypeError(f"{name} takes {len(types)} arguments, got {len(args)}")
             for i, (kind, value) in enumerate(zip(types, args, strict=True)):
@@ -217,7 +217,7 @@ def module(library: Library) -> ModuleType:
 
         __slots__ = ()
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             return library.function(name)
 
     made = ModuleType("torchstone_kernel")

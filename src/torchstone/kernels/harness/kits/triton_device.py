@@ -39,7 +39,7 @@ _LOADED = (
 )  # fmt: skip
 
 
-def without_interpreter() -> Any:
+def without_interpreter() -> object:
     """Triton loaded anew as it is on a device; its native part stays, it knows no interpreter."""
     os.environ.pop("TRITON_INTERPRET", None)
     for name in list(sys.modules):
@@ -60,14 +60,14 @@ def ask_for_machine_code(
     os.environ["TRITON_CACHE_DIR"] = os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as released; silences a warning
     backend: Any = importlib.import_module("triton.backends.nvidia.compiler").CUDABackend
-    errors: Any = importlib.import_module("triton.runtime.errors")
+    errors = importlib.import_module("triton.runtime.errors")
     tool = triton.knobs.NvidiaTool(path, version)
     triton.knobs.NvidiaTool.from_path = staticmethod(lambda _: tool)
     os.environ["TRITON_MOCK_PTX_VERSION"] = version  # part of a key in the cache, no more
 
     prepare_readers([ask.Assembled])
 
-    def make_cubin(_: Any, source: str, needs: Any, options: Any, capability: int) -> bytes:
+    def make_cubin(_: object, source: str, needs: Any, options: Any, capability: int) -> bytes:
         if most_shared and needs["shared"] > most_shared:
             raise errors.OutOfResources(needs["shared"], most_shared, "shared memory")
         send(channel, ask.Assemble(capability, bool(options.enable_fp_fusion)), [source.encode()])
@@ -86,7 +86,7 @@ def load_driver() -> str:
     so that the children of this process may.
     """
     try:
-        driver: Any = importlib.import_module("triton.backends.nvidia.driver")
+        driver = importlib.import_module("triton.backends.nvidia.driver")
         driver.CudaUtils()
     except Exception as error:  # whatever is missing here is told, and ends nothing
         return f"{type(error).__name__}: {error}"[:300]
@@ -98,8 +98,8 @@ def load_driver() -> str:
 class Compiler:
     """One candidate, loaded without the interpreter, and the kernels that it made."""
 
-    triton: Any
-    target: Any
+    triton: object
+    target: object
     functions: list[Any] = field(default_factory=list)
     tuners: list[Any] = field(default_factory=list)
     module: Any = None
@@ -141,7 +141,7 @@ class Compiler:
             jit.JITFunction.run = kept
         return Done()
 
-    def _find(self, name: str, line: int = 0) -> Any:
+    def _find(self, name: str, line: int = 0) -> object:
         found = [item for item in self.functions if item.fn.__name__ == name]
         exact = [item for item in found if item.def_file_line_number == line]
         return next(reversed(exact or (found if not line else [])), None)
@@ -210,18 +210,18 @@ class Compiler:
         return Told(said.kind, " ".join(str(text).split())[:300], line)
 
 
-def _note(kind: Any, found: list[Any]) -> None:
+def _note(kind: Any, found: list[object]) -> None:
     """Keep every instance that is made from now on."""
     make = kind.__init__
 
-    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+    def noted(self: object, *args: object, **kwargs: object) -> None:
         make(self, *args, **kwargs)
         found.append(self)
 
     kind.__init__ = noted
 
 
-def _inner(tuner: Any) -> Any:
+def _inner(tuner: Any) -> object:
     while hasattr(tuner, "configs") or type(tuner).__name__ == "Heuristics":
         tuner = tuner.fn
     return tuner
