@@ -39,6 +39,10 @@ _MOST_DOUBTED = 8
 """Slices with doubtful elements that are run again: where eight are right, the bound was too narrow."""
 _WIDER = 4.0
 """What a value may be off where only the reference's own format is known: rounding of both, twice."""
+_MOST_IN_DOUBLE = 1 << 27
+"""Elements of the largest step in double precision: with nine runs of it, a minute or so."""
+_STEPS_ALIVE = 5
+"""Tensors of that size that are alive at a time, some of them inside of a library."""
 _DOUBLE_COPIES = 12
 """Bytes for each byte of input when all of it is run in double precision and perturbed."""
 
@@ -92,7 +96,7 @@ def answer_in_full(plan: Plan, inputs: Values, budget_bytes: int) -> FullAnswer:
     if slicing is not None:
         rows = sampled_rows(slicing.count, _affordable(inputs, slicing))
         case = _case(plan, slicing.of_inputs(inputs, rows))
-    elif _bytes_of(inputs) * _DOUBLE_COPIES < budget_bytes:
+    elif _fits_in_double(plan, inputs, budget_bytes):
         case = _case(plan, inputs)
     found = FullAnswer(forms, structure_of(raw), [], slicing, rows, case, [])
     found.tolerances = [_tolerance(plan, found, i, item, inputs) for i, item in enumerate(outputs)]
@@ -118,9 +122,19 @@ def _case(plan: Plan, inputs: Values) -> Case | None:
     try:
         case = plan.oracle.case(-1, "own", 0, inputs)
         case.length = plan.oracle.length_of(inputs, 0)
+        for answer in case.answers:
+            _ = answer.unit  # all runs are made here, where it is known what to do without them
     except (MemoryError, RuntimeError):
         return None
     return case
+
+
+def _fits_in_double(plan: Plan, inputs: Values, budget_bytes: int) -> bool:
+    """Whether all of it can be run in double precision, and perturbed."""
+    if _bytes_of(inputs) * _DOUBLE_COPIES >= budget_bytes:
+        return False
+    largest = plan.reference.largest_step(inputs)
+    return largest <= _MOST_IN_DOUBLE and 8 * _STEPS_ALIVE * largest < budget_bytes
 
 
 def _bytes_of(inputs: Values) -> int:

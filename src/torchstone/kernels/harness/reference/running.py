@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import linecache
 import sys
@@ -42,6 +43,18 @@ class DoublePrecision(OperatorMode):
     def step(self, func: Any, args: tuple[object, ...], keywords: dict[str, Any]) -> object:
         """One operator."""
         return func(*args, **keywords)
+
+
+class _Sizes(OperatorMode):
+    """Keeps the size of the largest result."""
+
+    largest = 0
+
+    def run(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        found = func(*args, **kwargs)
+        sizes = [item.numel() for item in leaves_of(found) if isinstance(item, torch.Tensor)]
+        self.largest = max([self.largest, *sizes])
+        return found
 
 
 def _raised(value: object) -> object:
@@ -193,6 +206,16 @@ class Reference:
 
         None where the model needs its numbers, or refuses: only a real run tells then.
         """
+        return self._run_without_numbers(inputs, seed, contextlib.nullcontext())
+
+    def largest_step(self, inputs: Values) -> int:
+        """Elements of the largest tensor on the way to an answer; 0 where that cannot be told."""
+        sizes = _Sizes()
+        return sizes.largest if self._run_without_numbers(inputs, 0, sizes) is not None else 0
+
+    def _run_without_numbers(
+        self, inputs: Values, seed: int, mode: contextlib.AbstractContextManager[object]
+    ) -> list[torch.Size] | None:
         if self.framework != "torch" or self.needs_numbers:
             return None
         tensors = [leaf for leaf in leaves_of(inputs) if isinstance(leaf, torch.Tensor)]
@@ -206,7 +229,7 @@ class Reference:
                 self._shells[variant] = model.eval() if self.evaluates else model
             given = rebuilt(inputs, [item.to("meta") if isinstance(item, torch.Tensor) else item
                                      for item in leaves_of(inputs)])  # fmt: skip
-            with torch.device("meta"), torch.no_grad():
+            with torch.device("meta"), torch.no_grad(), mode:
                 found = leaves_of(callable_of(self._shells[variant])(*given))
         except Exception:  # a model may fail in any way without its numbers
             return None
