@@ -47,6 +47,8 @@ class Loaded:
     double: bool
     seeds: int
     weights_bytes: int
+    heavy: bool
+    """Every case is costly: its weights are large, or its inputs where they cannot be cut."""
     writes_inputs: list[bool]
     constant: bool
     """The reference gives one value everywhere."""

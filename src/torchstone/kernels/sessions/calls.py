@@ -55,6 +55,17 @@ class Call:
         return self.family == "empty" or self.error.kind not in _BUGS
 
     @property
+    def turned_away(self) -> bool:
+        """Raised, and not by a mistake: it may be written for other sizes."""
+        faults = self.reply.faults or self.reply.operators
+        return (
+            self.error is not None
+            and not faults
+            and not self.error.bounds
+            and self.error.kind not in _BUGS
+        )
+
+    @property
     def work(self) -> int:
         """Interpreted operations; 0 for what is compiled."""
         return self.reply.work

@@ -41,11 +41,8 @@ FEWER = 3
 """So many cases of each family are enough where they are costly."""
 MOST_FAMILIES_WORK = 30000
 """When so many interpreted operations are spent, no further case of a family is begun."""
-HEAVY_BYTES = 32 << 20
-"""Weights above this size make every case costly, however small its inputs are: a case is judged by eight runs of the
-reference, each of which reads all of them."""
 MOST_HEAVY = 12
-"""Cases of other sizes that are tried where weights are heavy."""
+"""Cases of other sizes that are tried where each is costly."""
 MOST_SMALL_WORK = 1500
 """Above this for a call where everything is small, everything becomes tiny."""
 TINY = -2
@@ -84,6 +81,9 @@ def run(verification: Processes) -> Main:
             main.named &= built.known or not built.weights
             main.weights = built.weights
         _Course(verification, main, session).take(cases)
+        if main.own[0].turned_away and verification.use_larger_inputs():
+            session.end(late=True)
+            return run(verification)
     except SessionError as error:
         main.ended = error.ended
         return main
@@ -148,7 +148,7 @@ class _Course:
         work = max(call.work for call in self.main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
-        most = 1 if self._is_heavy() else FEWER if work > MOST_WORK else 0
+        most = 1 if self.run.facts.heavy else FEWER if work > MOST_WORK else 0
         if work > MOST_WORK:
             cases = self._smaller(lambda level: PlanFamilies(level, size_level, most))
             self.main.small = cases is not None
@@ -182,12 +182,9 @@ class _Course:
         self.main.skipped |= plan.skipped
         return plan.cases
 
-    def _is_heavy(self) -> bool:
-        return self.run.facts.weights_bytes > HEAVY_BYTES
-
     def _afforded(self, cases: list[PlannedCase]) -> list[PlannedCase]:
         """All cases of a plan, or evenly chosen ones where each costs much."""
-        if not self._is_heavy() or len(cases) <= MOST_HEAVY:
+        if not self.run.facts.heavy or len(cases) <= MOST_HEAVY:
             return cases
         self.main.left_out += len(cases) - MOST_HEAVY
         return [cases[i * len(cases) // MOST_HEAVY] for i in range(MOST_HEAVY)]

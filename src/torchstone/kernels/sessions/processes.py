@@ -65,6 +65,8 @@ _PATIENCE = 10
 """The reference may take so many times longer than a candidate: it is nobody's candidate."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
+LARGER_INTERPRETED = 1 << 18
+"""The same for a kernel that raises on inputs that were cut: a block of its own may not fit into them."""
 
 
 class Processes:
@@ -90,6 +92,8 @@ class Processes:
         self._progress = progress
         self._sessions: list[Session] = []
         self._done = 0
+        self._most_elements = 0
+        """Elements of the problem's own inputs above which they are cut; 0: as usual."""
 
     def close(self) -> None:
         """End every session; a workshop that is gone has ended them already."""
@@ -144,10 +148,19 @@ class Processes:
     @functools.cached_property
     def facts(self) -> Loaded:
         """The problem's own inputs, as the referee planned them."""
-        most = MOST_INTERPRETED if self.interpreted else 0
+        most = self._most_elements or (MOST_INTERPRETED if self.interpreted else 0)
         found = self.ask_referee(LoadProblem(most), Loaded)
         self.seeds = found.seeds
         return found
+
+    def use_larger_inputs(self) -> bool:
+        """Cut the problem's own inputs less, for a kernel that refuses small ones; False where that is done already."""
+        if not self.facts.small or not self.interpreted or self._most_elements:
+            return False
+        self._most_elements = LARGER_INTERPRETED
+        self.referee.end(late=True)
+        del self.referee, self.facts
+        return True
 
     @property
     def interpreted(self) -> bool:

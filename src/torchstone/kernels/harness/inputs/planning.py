@@ -52,6 +52,9 @@ _HUGE = 1 << 21
 """Elements of inputs above which everything is smaller: ten cases of them take 1.4 gigabytes."""
 _HEAVY_BYTES = 64 << 20
 """Weights above which one seed is alive at a time: five models, each in two precisions, take a gigabyte."""
+_HEAVY_CASE_BYTES = 32 << 20
+"""Weights above which every case is costly, however small its inputs are: it is judged by eight runs of the
+reference, each of which reads all of them."""
 _HEAVY_SEEDS = 2
 """As written, and with no two weights alike."""
 _WITHOUT_STRUCTURE = (*POISONED, "expanded", "shared", "repeated", "extreme")
@@ -136,6 +139,7 @@ def load_plan(plan: Plan, most_elements: int) -> Loaded:
         double=plan.oracle.double,
         seeds=plan.seeds,
         weights_bytes=weights,
+        heavy=weights > _HEAVY_CASE_BYTES or count_elements(first[0]) > plan.most_elements,
         writes_inputs=writes,
         constant=all(_is_constant(item.reference) for case in plan.cases for item in case.answers),
         aliases=answers_with_inputs(plan.reference, first[0]),
@@ -174,14 +178,25 @@ def _draw_inputs(plan: Plan) -> None:
         plan.drawn = {0: inputs, **later}
         return
     plan.small = True
-    plan.drawn[0] = cut_inputs(plan, inputs)
+    plan.drawn[0] = _cut_enough(plan, inputs)
     try:
         plan.oracle.outputs(plan.drawn[0], 0)
     except REFUSED:
         plan.reference.needs_numbers = True
-        plan.drawn[0] = cut_inputs(plan, inputs)
+        plan.drawn[0] = _cut_enough(plan, inputs)
+    if count_elements(plan.drawn[0]) > plan.most_elements:
+        plan.seeds = min(plan.seeds, _HEAVY_SEEDS)
     for seed in range(1, plan.seeds):
         plan.drawn[seed] = _cut_alike(inputs, plan.drawn[0], seed)
+
+
+def _cut_enough(plan: Plan, inputs: Values) -> Values:
+    """The inputs cut as usual; further where the rest of them cannot be cut and is large."""
+    for level in (1, SMALLEST, TINY):
+        inputs = cut_inputs(plan, inputs, level)
+        if count_elements(inputs) <= plan.most_elements:
+            break
+    return inputs
 
 
 def count_elements(inputs: Values) -> int:

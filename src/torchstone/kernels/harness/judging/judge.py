@@ -106,6 +106,9 @@ def judge_output(
     agreed = (answer.reference.double() == answer.exact) & (not case.lenient)
     wrong = _pattern(case.family, got, right, depends, agreed)
     wrong &= ~unwritten  # a finding of its own
+    # where an infinity makes no number in double precision, the reference's own is a matter of its format
+    if case.poisoned:
+        wrong &= ~(torch.isnan(answer.exact) & depends & ~torch.isfinite(got))
     if case.lenient:
         wrong &= depends
     convention = wrong & _by_convention(case, number, got)

@@ -1,7 +1,7 @@
 """Where torch's answer is finite by its own choice, and a right kernel's need not be.
 
-`scaled_dot_product_attention` gives zeros for a query that sees no key; a softmax over nothing but
-minus infinity gives NaN. Variance, deviation and norm square in double precision on a CPU; in the
+`scaled_dot_product_attention` gives zeros for a query that sees no key, and for one whose scores are
+no numbers; a softmax gives NaN there. Variance, deviation and norm square in double precision on a CPU; in the
 format of the inputs, as on a GPU, the square of 1e30 is infinite. The reference is run once more with
 NaN in such rows and with squares in the format of the inputs: where its answer is no longer finite,
 a candidate's need not be.
@@ -46,7 +46,7 @@ def _without_keys(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """Queries whose scores are all minus infinity."""
+    """Queries whose scores are all minus infinity, or no numbers: torch gives zeros for both."""
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     factor = scale if scale is not None else max(query.shape[-1], 1) ** -0.5
@@ -58,7 +58,7 @@ def _without_keys(
         scores = scores.masked_fill(~attn_mask, float("-inf"))
     elif attn_mask is not None:
         scores = scores + attn_mask
-    return (scores == float("-inf")).all(-1, keepdim=True)
+    return ((scores == float("-inf")) | scores.isnan()).all(-1, keepdim=True)
 
 
 _SQUARE_OVERFLOWS = 1e18
