@@ -98,10 +98,10 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         _warm = True
     monkeypatch.setattr(run_module, "launch", launch_copy)
 
-    def run_text(text: str, *arguments: str, **options: object) -> Report:
-        (folder / "train.py").write_text(text, "utf-8")
+    def run_text(text: str, *arguments: str, target: str = "train.py", **options: object) -> Report:
+        (folder / target).write_text(text, "utf-8")
         return run_module.dry_run_command(
-            DryRunOptions(target="train.py", arguments=arguments, **options)  # type: ignore[arg-type]
+            DryRunOptions(target=target, arguments=arguments, **options)  # type: ignore[arg-type]
         )
 
     return run_text

@@ -15,11 +15,12 @@ from torchstone.core.place import Place
 from torchstone.dryrun.run import dry_run
 from torchstone.starting.cuts.deciding import decide
 from torchstone.starting.cuts.forms import Form, Leaf, make_value
+from torchstone.starting.cuts.refining import refine_values
 from torchstone.starting.cuts.scopes import find_cuts
 from torchstone.starting.cuts.structure import leaves_of
 from torchstone.starting.cuts.trials import base_form, values_for_module
 from torchstone.starting.cuts.undecided import Origin, Undecided, UndecidedError
-from torchstone.starting.obstacles import Decided, OpenValues
+from torchstone.starting.obstacles import Decided, Misfit, OpenValues
 from torchstone.starting.supplies import MadeValues
 
 PROJECT = """
@@ -172,3 +173,47 @@ def test_a_program_whose_data_cannot_be_made_trains(
     (said,) = [item for item in report.measures if item.name == "supplied"]
     assert "Scans reads what is missing here" in str(said.evidence)
     assert "2×64×64" in str(said.evidence)
+
+
+def test_slices_keep_a_value_open() -> None:
+    origin = Origin("data.py", "read", (), "train", 128)
+    part = Undecided(origin)[:, 3:9]
+    with pytest.raises(UndecidedError) as decided:
+        functional.embedding(part, torch.zeros(50, 8))
+    form = decided.value.decided[0].form
+    assert form is not None
+    assert (form.dtype, form.high) == ("int64", 50)
+
+
+def test_values_are_refined_by_what_torch_says() -> None:
+    floats = MadeValues("data.py", "read", False, (Leaf((), "train", Form(shape=(8, 4))),))
+    whole = refine_values((floats,), Misfit("indices"))
+    assert whole[0].leaves[0].form == Form(dtype="int64", shape=(8, 4), high=64)
+    fewer = refine_values(whole, Misfit("range"))
+    assert fewer[0].leaves[0].form == Form(dtype="int64", shape=(8, 4), high=16)
+
+
+def test_only_what_reads_is_cut_out() -> None:
+    text = (
+        "def accuracy(output, target):\n    return output.view(-1).eq(target)\n"
+        "def read(path):\n    return open(path).read()\n"
+        "def parser():\n    made = ArgumentParser()\n    made.add_argument('x', choices=load())\n    return made\n"
+    )
+    for line, expected in ((2, []), (4, ["read"]), (7, [])):
+        cuts = find_cuts([Place("util.py", line)], lambda _: text)
+        assert [cut.scope for cut in cuts] == expected
+
+
+def test_an_object_tells_which_attributes_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def read(path):\n    with open(path) as file:\n        if file.readline() != 'v2':\n"
+        "            raise ValueError('another format')\n    return Corpus(file)\n"
+        "corpus = read('corpus.bin')\nmodel = nn.Embedding(80, 4)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for part in (corpus.train, corpus.valid):\n"
+        "    loss = model(part[:, :5]).sum()\n    loss.backward()\n    optimizer.step()\n"
+    )
+    report = dry_run(str(tmp_path / "train.py"))
+    assert not report.findings
+    assert not report.gaps

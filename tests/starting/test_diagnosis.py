@@ -75,7 +75,7 @@ def test_names_of_other_versions() -> None:
         lambda value: value + 1,
         lambda value: [*value],
         len,
-        lambda value: types.new_class("T", (value,)),
+        lambda value: types.new_class("T", (value.Dataset,)),
     ],
     ids=["sum", "iteration", "length", "base"],
 )

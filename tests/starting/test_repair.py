@@ -174,7 +174,7 @@ def test_folders_and_patterns_hold_what_is_looked_for() -> None:
     assert masks[0].form == "image:mask"
     nested = forms_of("/d/*/*.jpg", False, nothing)
     assert nested[0].path == "/d/class0/0000.jpg"
-    assert len(forms_of("/d/imgs/0003.png", False, nothing)) == 8  # all at once
+    assert len(forms_of("/d/imgs/0003.png", False, nothing)) == 256  # all at once
 
 
 TABLE, FIELDS = "table:|date|a|b", "fields:space|path.png|int"

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torchstone.observe.where import Where
 from torchstone.starting.cuts.replacing import put_cuts
 from torchstone.starting.files.makers import make_bytes
+from torchstone.starting.lookups import Lookups, watch_lookups
 from torchstone.starting.replacements.checkpoints import replace_downloads
+from torchstone.starting.replacements.dataclass_fields import accept_changeable_defaults
 from torchstone.starting.replacements.datasets import replace_dataset
 from torchstone.starting.replacements.keywords import drop_keyword
 from torchstone.starting.replacements.loaders import replace_loaders
@@ -28,8 +31,10 @@ from torchstone.starting.supplies import (
     MadePretrained,
     MadeResource,
     MadeValues,
+    MadeVersion,
     MadeWeights,
     NameStandIn,
+    OlderDataclasses,
     OldName,
     PlainPackage,
     SearchPath,
@@ -53,6 +58,10 @@ def apply_supplies(
             sys.path.append(supply.folder)
         elif isinstance(supply, OldName):
             _put_name(supply)
+        elif isinstance(supply, MadeVersion):
+            _put_version(supply.module)
+        elif isinstance(supply, OlderDataclasses):
+            accept_changeable_defaults()
         elif isinstance(supply, PlainPackage):
             put_plain(supply.package)
         elif isinstance(supply, DroppedKeyword):
@@ -79,6 +88,19 @@ def apply_supplies(
         sys.meta_path.append(StandInFinder(packages, is_own, note, everywhere))
         broken = [item.package for item in stood_in if item.is_broken]
         sys.meta_path.insert(0, StandInFinder(broken, is_own, note, broken))
+
+
+def _put_version(name: str) -> None:
+    """A module in which every name is the text of a version."""
+    module = type(sys)(name)
+    module.__getattr__ = lambda asked: _version(asked)  # type: ignore[method-assign]
+    sys.modules[name] = module
+
+
+def _version(asked: str) -> str:
+    if asked in ("__path__", "__file__", "__spec__", "__all__"):
+        raise AttributeError(asked)
+    return "0.0.0"
 
 
 def _put_name(supply: OldName) -> None:
@@ -109,13 +131,14 @@ def write_files(supplies: Sequence[Supply], root: Path) -> None:
                 target.write_bytes(make_bytes(supply.form, supply.content))
 
 
-def put_in_copy(supplies: Sequence[Supply], root: Path, is_own: Callable[[str], bool]) -> None:
+def put_in_copy(supplies: Sequence[Supply], root: Path, where: Where) -> Lookups:
     """Everything, for a program that runs in a copy of its project: made files are written where it
-    looks for them, but only into the copy."""
+    looks for them, but only into the copy. What it looks for in vain from now on is noted."""
     inside = tuple(
         item
         for item in supplies
         if isinstance(item, MadeFile) and Path(item.path).resolve().is_relative_to(root.resolve())
     )
     write_files(inside, Path("/"))
-    apply_supplies(supplies, is_own, lambda *_: None)
+    apply_supplies(supplies, where.is_own, lambda *_: None)
+    return watch_lookups(where)

@@ -118,9 +118,10 @@ def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Comman
     count = int(next(filter(None, ranks.groups()), "1")) if ranks else 1
     for place, word in enumerate(words):
         is_module = place > 0 and words[place - 1] == "-m"
-        name = word.replace(".", "/") + ".py" if is_module else word
-        for folder in dict.fromkeys((shell.folder, root)):
-            script = (folder / name).resolve()
+        name = word.replace(".", "/") if is_module else word
+        names = (f"{name}.py", f"{name}/__main__.py") if is_module else (name,)
+        for folder, one in itertools.product(dict.fromkeys((shell.folder, root)), names):
+            script = (folder / one).resolve()
             if is_script(script) and script.is_relative_to(root.resolve()):
                 arguments = _arguments(words[place + 1 :])
                 if not set(arguments) & set(_HELP):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import linecache
 import os
 import platform
 import re
@@ -24,14 +25,15 @@ from torchstone.starting.obstacles import (
     MissingWeights,
     NoNetwork,
     Obstacle,
+    OlderPython,
     OpenValues,
-    OtherVersion,
 )
 from torchstone.starting.stand_ins.values import ValueNeededError
 from torchstone.starting.versions import (
     is_installed,
     last_package,
     obstacle_of_attribute,
+    obstacle_of_guarded_import,
     obstacle_of_import,
     obstacle_of_keyword,
     package_that_breaks,
@@ -46,9 +48,10 @@ _NO_SAMPLES = re.compile(
     r"|empty (dataset|data set)|no (images|files|samples|data)( were)? found",
     re.I,
 )
+_RAISES = re.compile(r"\s*(raise|assert|sys\.exit|exit|quit)\b|.*:\s*raise\b")
 _OF_OLDER_PYTHON = re.compile(r"mutable default .* use default_factory|bad escape \\\\\w")
 """What older versions of Python accept."""
-_OF_FETCHING = (OSError, ValueError, RuntimeError, LookupError)
+_OF_FETCHING = (OSError, ValueError, RuntimeError, LookupError, EOFError)
 """What libraries raise where files cannot be fetched; other errors inside of them are their callers'."""
 _SHORTEST = 5
 """Letters of a path that is looked for in a text: shorter ones stand in any sentence."""
@@ -59,11 +62,17 @@ _BROKEN = re.compile(r"Could not load this library|undefined symbol|cannot open 
 _RESOURCES = ("datasets", "tiktoken", "spacy", "nltk")
 
 
-def find_obstacle(error: BaseException, unfound: tuple[str, ...] = ()) -> Obstacle | None:
+def find_obstacle(
+    error: BaseException,
+    unfound: tuple[str, ...] = (),
+    looked_for: Callable[[str], Place] = lambda _: Place(),
+) -> Obstacle | None:
     """The obstacle behind an exception, looked for in the whole chain; None where it is the program's
-    own. `unfound` are paths that the program looked for, the latest last."""
+    own. `unfound` are paths that the program looked for, the latest last; `looked_for` says in which line."""
     if decided := getattr(error, "decided", None):
         return OpenValues(decided)
+    if refused := find_refused_path(error, unfound, looked_for):
+        return MissingFile(refused, not os.path.splitext(refused)[1])
     for one in chain_of(error):
         fetches = isinstance(one, (*_OF_FETCHING, ValueNeededError))
         found = _of_frames(one) if fetches else None
@@ -84,6 +93,22 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
+def find_refused_path(
+    error: BaseException, unfound: tuple[str, ...], looked_for: Callable[[str], Place]
+) -> str:
+    """The path without which the program raises an exception of its own, or ends: the latest that the same
+    function looked for before it does so (`assert os.path.exists(path)`)."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames or not unfound:
+        return ""
+    frame, line = frames[-1]
+    code, asked = frame.f_code, looked_for(unfound[-1])
+    inside = code.co_firstlineno <= asked.line <= line
+    if asked.path != code.co_filename or not inside:
+        return ""
+    return unfound[-1] if _RAISES.match(linecache.getline(code.co_filename, line)) else ""
+
+
 def own_lines(error: BaseException, is_own: Callable[[str], bool]) -> tuple[Place, ...]:
     """Lines of the program that an exception went through, the innermost first."""
     lines = [
@@ -96,7 +121,10 @@ def own_lines(error: BaseException, is_own: Callable[[str], bool]) -> tuple[Plac
 
 def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
     if isinstance(error, ValueNeededError):
-        return MissingPackage(error.package)
+        asking = last_package(
+            error
+        )  # a library that needs more than a stand-in is stood in for itself
+        return BrokenPackage(asking) if asking else MissingPackage(error.package)
     if isinstance(error, (ImportError, OSError)) and _BROKEN.search(_text(error)):
         package = last_package(error)
         return BrokenPackage(package) if package else None
@@ -106,6 +134,8 @@ def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
         return keyword
     if isinstance(error, AttributeError):
         return obstacle_of_attribute(error)
+    if isinstance(error, NameError):
+        return obstacle_of_guarded_import(error)
     if isinstance(error, RuntimeError) and (match := _NO_OPERATOR.search(_text(error))):
         return MissingOperators(match[1]) if is_installed(match[1]) else None
     if isinstance(error, subprocess.CalledProcessError):
@@ -117,7 +147,7 @@ def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
             return MissingCommand(path)
         return MissingFile(path, error.errno == errno.ENOENT and _lists_folders(error))
     if isinstance(error, ValueError) and _OF_OLDER_PYTHON.search(_text(error)):
-        return OtherVersion("python", _text(error).partition(":")[0], platform.python_version())
+        return OlderPython(_text(error).partition(":")[0], platform.python_version())
     if _NO_SAMPLES.search(_text(error)) or _named(error, unfound):
         named = _named(error, unfound)
         rest = tuple(path for path in reversed(unfound) if path not in named)
@@ -154,6 +184,10 @@ def _of_frames(error: BaseException) -> Obstacle | None:
             return MissingDataset(name)
         if scope in _WEIGHTS and "/torch/" in path:
             return MissingWeights(str(frame.f_locals.get("url", "")))
+        if scope in ("list", "help", "load") and path.endswith("/torch/hub.py"):
+            return MissingWeights(
+                str(frame.f_locals.get("github") or frame.f_locals.get("repo_or_dir"))
+            )
         if "/transformers/" in path and scope == "from_pretrained":
             given = frame.f_locals.get("pretrained_model_name_or_path")
             if isinstance(given, (str, os.PathLike)):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from torchstone.core.place import Place
 from torchstone.starting.diagnosis import find_obstacle
+from torchstone.starting.lookups import Lookups
 from torchstone.starting.obstacles import EmptyData, Misfit, Obstacle
 from torchstone.starting.supplies import MadeFile, MadeValues, PlainPackage, Supply
 
@@ -21,6 +25,10 @@ _CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _BROADCAST = re.compile(
     r"could not broadcast input array from shape \([\d,]*?(\d+)\) into shape \([\d,]*?(\d+)\)"
+)
+_INDICES = re.compile(r"scalar types: Long, Int|used as indices must be|expected scalar type Long")
+_RANGE = re.compile(
+    r"index out of range in self|Target \d+ is out of bounds|index \d+ is out of bounds for dimension"
 )
 _NORMALIZED = re.compile(r"normalized_shape=\[(\d+)\].*?input of size ?\[[\d, ]*?(\d+)\]")
 
@@ -36,6 +44,10 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
         return Misfit("size", match[1], match[2])
     if match := _NORMALIZED.search(text):
         return Misfit("size", match[2], match[1])
+    if _INDICES.search(text):
+        return Misfit("indices")
+    if _RANGE.search(text):
+        return Misfit("range")
     if isinstance(error, ValueError) and (match := _NUMBER.search(text)):
         return Misfit("number", match[1])
     if isinstance(error, ValueError) and (match := _UNPACKED.search(text)):
@@ -54,19 +66,51 @@ def has_made_data(supplies: Sequence[Supply]) -> bool:
     return any(isinstance(item, MadeFile | MadeValues | PlainPackage) for item in supplies)
 
 
-def find_any_obstacle(error: BaseException, supplies: Sequence[Supply]) -> Obstacle | None:
+def find_any_obstacle(
+    error: BaseException, supplies: Sequence[Supply], lookups: Lookups
+) -> Obstacle | None:
     """What an exception shows beside what was supplied."""
-    found = find_obstacle(error)
-    return found or (obstacle_of_made_data(error) if has_made_data(supplies) else None)
+    unfound = lookups.paths()
+    found = find_obstacle(error, unfound, lookups.looked_for)
+    if found is None and has_made_data(supplies):
+        found = obstacle_of_made_data(error, "", unfound, lookups.looked_for)
+    if isinstance(found, EmptyData):
+        return replace(found, places=tuple(map(lookups.looked_for, found.paths)))
+    return found
 
 
 def obstacle_of_made_data(
-    error: BaseException, message: str = "", unfound: tuple[str, ...] = ()
+    error: BaseException,
+    message: str = "",
+    unfound: tuple[str, ...] = (),
+    looked_for: Callable[[str], Place] = lambda _: Place(),
 ) -> Obstacle:
-    """Made data may not fit, or what was looked for beside them is the next part."""
-    latest = tuple(reversed(unfound))[:8]
+    """Made data may not fit, or what was looked for beside them, by a file that the exception went through, is
+    the next part."""
+    frames = [
+        Place(frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    ways = {_part_of(place) for place in frames}
+    near = [
+        path
+        for path in reversed(unfound)
+        if not (asked := looked_for(path)).path or _part_of(asked) in ways
+    ]
+    latest = tuple(near)[:8]
     misfit = find_misfit(error, message)
     return misfit if misfit is not None and not latest else EmptyData(latest)
+
+
+def _part_of(place: Place) -> tuple[str, int]:
+    """The outermost function or class that a line is in, by file and first line."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(place.path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return place.path, 0
+    parts = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    inside = (node.lineno for node in parts if node.lineno <= place.line <= (node.end_lineno or 0))
+    return place.path, next(inside, 0)
 
 
 def _column(given: object) -> str:

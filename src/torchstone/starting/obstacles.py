@@ -16,6 +16,8 @@ class MissingPackage:
     kind: ClassVar[str] = "missing-package"
     name: str
     """As it is imported."""
+    part: str = ""
+    """The dotted name of the module of it that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Misfit:
     """Made data that the program does not go on with, and what it says about them."""
 
     kind: ClassVar[str] = "misfit"
-    what: Literal["size", "column", "fields", "number"]
+    what: Literal["size", "column", "fields", "number", "indices", "range"]
     given: str = ""
     """The size, column or text that was refused."""
     wanted: str = ""
@@ -124,6 +126,15 @@ class BrokenCall:
 
     kind: ClassVar[str] = "library"
     package: str
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OlderPython:
+    """Something that older versions of Python accept."""
+
+    kind: ClassVar[str] = "older-python"
+    what: str
     installed: str = ""
 
 
@@ -181,6 +192,7 @@ class OpenValues:
 Obstacle = (
     MissingPackage
     | OtherVersion
+    | OlderPython
     | MissingFile
     | EmptyData
     | NoNetwork

@@ -49,4 +49,8 @@ there is none."""
 
 def successor_of(module: str, name: str) -> str:
     """`module:name` of what to use instead; empty where nothing is known."""
-    return SUCCESSORS.get((module, name), "")
+    while module:
+        if known := SUCCESSORS.get((module, name)):
+            return known
+        module = module.rpartition(".")[0]  # a part of a package whose own names it also gives
+    return ""

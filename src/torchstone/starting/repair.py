@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from torchstone.core.files import read_regular
 from torchstone.core.place import Place
 from torchstone.starting.cuts.deciding import decide
+from torchstone.starting.cuts.refining import refine_values
 from torchstone.starting.cuts.scopes import find_cuts
 from torchstone.starting.files.forms import forms_of
 from torchstone.starting.files.reading import read_code
@@ -28,6 +30,7 @@ from torchstone.starting.obstacles import (
     MissingResource,
     MissingWeights,
     Obstacle,
+    OlderPython,
     OpenValues,
     OtherKeyword,
     OtherVersion,
@@ -44,8 +47,10 @@ from torchstone.starting.supplies import (
     MadePretrained,
     MadeResource,
     MadeValues,
+    MadeVersion,
     MadeWeights,
     NameStandIn,
+    OlderDataclasses,
     OldName,
     PlainPackage,
     SearchPath,
@@ -55,6 +60,8 @@ from torchstone.starting.supplies import (
 )
 
 _BYTES = 1 << 20
+_VERSION = re.compile(r"\._{0,2}version(_info)?_{0,2}$|\.build_info$")
+"""Modules that are written when a project is installed."""
 _NEVER = frozenset(("torch", "numpy"))
 """Nothing is computed without these: a stand-in for them would only hide what is missing."""
 
@@ -95,6 +102,8 @@ class Repair:
     ) -> tuple[Supply, ...]:
         """For packages, versions and arguments."""
         match obstacle:
+            case MissingPackage(name, part) if _VERSION.search(part) and self._is_own(name):
+                return (MadeVersion(part),)
             case MissingPackage(name) if StandIn(name) in given:
                 return _for_libraries(name)
             case MissingPackage(name):
@@ -103,6 +112,8 @@ class Repair:
                 return (PlainPackage(name) if name in PLAIN else StandIn(name, is_broken=True),)
             case OtherVersion():
                 return _name(obstacle)
+            case OlderPython(what) if what.startswith("mutable default"):
+                return (OlderDataclasses(),)
             case OtherKeyword(package, name, keyword):
                 return (DroppedKeyword(package, name, keyword),)
             case MissingOperators(package):
@@ -125,9 +136,11 @@ class Repair:
             case MissingWeights():
                 return (MadeWeights(),)
             case Misfit():
-                return refine_files(given, obstacle)
+                return refine_files(given, obstacle) or refine_values(given, obstacle)
             case MissingFile(path) if home := self._home_of(path, given):
                 return (WorkFolder(home, path),)
+            case MissingFile(path) if _are_many(path, given) and (cut := self._cut(stack, given)):
+                return cut
             case MissingFile(path, is_folder):
                 return self._files(os.path.join(_work_folder(given), path), is_folder, stack)
             case EmptyData():
@@ -161,22 +174,33 @@ class Repair:
             for item in dict.fromkeys((name, *missing))
         )
 
+    def _is_own(self, name: str) -> bool:
+        return name in self._imports.modules
+
     def _columns(self, stack: Sequence[Place]) -> tuple[str, ...]:
         """Names by which the code near by subscripts something."""
         sources = [(place, text) for place in stack if (text := self._source(place.path))]
         return read_code(sources).subscripts()
 
     def _home_of(self, path: str, given: Sequence[Supply]) -> str:
-        """A folder of the project from which a relative path leads to a place that is there; none where
-        it does from the folder that the program was started in."""
+        """A folder of the project from which a relative path leads to what is there: to the file itself, else
+        to its folder; none where that is so from the folder that the program was started in."""
         moved = any(isinstance(item, WorkFolder) for item in given)
-        if moved or os.path.isabs(path) or not path or os.path.isdir(os.path.dirname(path)):
+        if moved or os.path.isabs(path) or not path:
             return ""
-        for folder in (self._script.parent, self._root, *self._script.parents[1:3]):
-            target = os.path.normpath(folder / path)
-            inside = Path(target).is_relative_to(self._root)
-            has_place = os.path.dirname(path) and os.path.isdir(os.path.dirname(target))
-            if inside and has_place and folder.resolve() != Path.cwd().resolve():
+        here = Path.cwd().resolve()
+        homes = [
+            (folder, target)
+            for folder in (self._script.parent, self._root, *self._script.parents[1:3])
+            if folder.resolve() != here
+            and (target := Path(os.path.normpath(folder / path))).is_relative_to(self._root)
+        ]
+        above = os.path.dirname(os.path.normpath(path))
+        for folder, target in homes:
+            if target.exists():
+                return str(folder)
+        for folder, target in homes:
+            if above and not os.path.isdir(above) and target.parent.is_dir():
                 return str(folder)
         return ""
 
@@ -205,6 +229,23 @@ def _name(obstacle: OtherVersion) -> tuple[Supply, ...]:
     if is_class or top in _NEVER or top in sys.stdlib_module_names or top == "python":
         return ()
     return (NameStandIn(obstacle.package, obstacle.name),)
+
+
+_FEW = 2
+"""Made files of one kind in one folder: a list names more of them, and each would cost a run."""
+
+
+def _are_many(path: str, given: Sequence[Supply]) -> bool:
+    """Whether files like this one were made before."""
+    folder, suffix = os.path.split(os.path.abspath(path))[0], os.path.splitext(path)[1]
+    like = [
+        item
+        for item in given
+        if isinstance(item, MadeFile)
+        and os.path.dirname(item.path) == folder
+        and os.path.splitext(item.path)[1] == suffix
+    ]
+    return bool(suffix) and len(like) >= _FEW
 
 
 def _work_folder(given: Sequence[Supply]) -> str:

@@ -65,6 +65,33 @@ class OldName:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeVersion:
+    """A module with the version of the project, which its installation would have written."""
+
+    kind: ClassVar[str] = "made-version"
+    module: str
+
+    def say(self) -> Text:
+        return Text(
+            f"`{self.module}` is written when the project is installed: a made one (0.0.0)",
+            f"`{self.module}` 在安装项目时才生成：以生成的模块代替（0.0.0）",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OlderDataclasses:
+    """Fields whose default is an object that may be changed, as Python accepted them before 3.11."""
+
+    kind: ClassVar[str] = "older-dataclasses"
+
+    def say(self) -> Text:
+        return Text(
+            "fields of dataclasses may have changeable objects as defaults, as before Python 3.11",
+            "数据类字段可以使用可变对象作为默认值（Python 3.11 之前的行为）",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlainPackage:
     """A plain implementation of a package that is not to be had, or cannot be loaded here."""
 
@@ -279,6 +306,8 @@ Supply = (
     SearchPath
     | StandIn
     | OldName
+    | MadeVersion
+    | OlderDataclasses
     | NameStandIn
     | PlainPackage
     | DroppedKeyword

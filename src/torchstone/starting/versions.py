@@ -3,8 +3,10 @@ written for."""
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.util
+import linecache
 import platform
 import re
 import sys
@@ -32,7 +34,7 @@ def obstacle_of_import(error: ImportError) -> Obstacle | None:
         if top != error.name and is_installed(top):
             home, _, part = error.name.rpartition(".")
             return OtherVersion(home, part, version_of(top))
-        return MissingPackage(top)
+        return MissingPackage(top, error.name if top != error.name else "")
     match = _CANNOT_IMPORT.search(str(error)[:600])
     if match and "(unknown location)" in str(error):  # an empty folder of its name
         return BrokenPackage(match[2].partition(".")[0])
@@ -92,6 +94,29 @@ def _asked_of_module(error: AttributeError) -> tuple[str, str]:
     given = last.f_code.co_varnames[:1]
     asked = last.f_locals.get(given[0], "") if given else ""
     return str(last.f_globals.get("__name__", "")), str(asked)
+
+
+def obstacle_of_guarded_import(error: NameError) -> Obstacle | None:
+    """A name that is missing because an import of it, which the program tries, failed."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    text = "".join(linecache.getlines(frames[-1][0].f_code.co_filename)) if frames else ""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    tried = [
+        inner for node in ast.walk(tree) if isinstance(node, ast.Try) for inner in ast.walk(node)
+    ]
+    for node in tried:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        home = getattr(node, "module", None) if not getattr(node, "level", 0) else None
+        for alias in node.names:
+            package = (home or alias.name).partition(".")[0]
+            bound = alias.asname or (alias.name if home else package)
+            if bound == error.name and not is_installed(package):
+                return MissingPackage(package)
+    return None
 
 
 def obstacle_of_keyword(error: TypeError) -> Obstacle | None:

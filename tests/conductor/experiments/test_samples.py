@@ -106,3 +106,24 @@ def test_a_clean_program_keeps_them(tmp_path: Path) -> None:
 def test_a_program_breaks_them(tmp_path: Path, rules: tuple[str, ...]) -> None:
     changes = {key: value for rule in rules for key, value in FAULTS[rule][0].items()}
     assert found(tmp_path, **changes) == {rule: FAULTS[rule][1] for rule in rules}
+
+
+def test_data_that_a_real_run_lacks_are_made(tmp_path: Path) -> None:
+    """Found by what the program looked for, although its exception is one of its own."""
+    (tmp_path / "train.py").write_text(
+        "import os, torch\nfrom torch.utils.data import DataLoader, Dataset\n"
+        "class Rows(Dataset):\n    def __init__(self, folder):\n"
+        "        self.names = [os.path.join(folder, name) for name in sorted(os.listdir(folder))"
+        " if name.endswith('.npy')] if os.path.isdir(folder) else []\n"
+        "        if not self.names:\n            raise RuntimeError(f'No rows in {folder}')\n"
+        "    def __len__(self):\n        return len(self.names)\n"
+        "    def __getitem__(self, index):\n        import numpy\n"
+        "        return torch.from_numpy(numpy.load(self.names[index])).float().flatten()[:4]\n"
+        "model = torch.nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for batch in DataLoader(Rows('data/rows'), 64):\n"
+        "    optimizer.zero_grad()\n    model(batch).square().mean().backward()\n    optimizer.step()\n"
+    )
+    report = run_experiments(Start(tmp_path, "train.py"))
+    steps = [item.value for item in report.measures if item.name == "steps"]
+    assert steps[0] > 0
+    assert not [item for item in report.findings if item.severity.name == "HIGH"]

@@ -7,6 +7,7 @@ import torch
 from benchmarks.eager_cases import CASES
 
 from tests.dryrun.conftest import Run
+from torchstone.core.finding import Severity
 from torchstone.dryrun.eager.forms import form_of
 from torchstone.dryrun.eager.kernels import RandomState
 from torchstone.dryrun.script.fakes.answers import Answers
@@ -73,3 +74,27 @@ def test_values_follow_writes_through_views_and_end_where_a_fake_is_written() ->
     assert known is not None
     assert known.tolist() == [0, 13]
     assert answers.known.value_of(ids) is None
+
+
+def test_known_masks_choose_known_numbers_and_known_values_are_given_out(run: Run) -> None:
+    report = run(
+        "import torch\nfrom torch.nn.utils.rnn import pack_padded_sequence\n"
+        "keys = torch.nn.Parameter(torch.randn(3, 4, 5))\n"
+        "lengths = torch.tensor([2, 3, 0], device='cuda')\nmask = lengths > 0\n"
+        "kept = torch.masked_select(keys.cuda(), mask.view(-1, 1, 1)).view(-1, 4, 5)\n"
+        "assert kept.shape == (2, 4, 5)\n"
+        "rows = lengths[mask].cpu().numpy()\nassert rows.tolist() == [2, 3]\n"
+        "packed = pack_padded_sequence(kept, rows, batch_first=True, enforce_sorted=False)\n"
+        "last = torch.arange(4, device='cuda').repeat(2, 1) == (lengths[mask].view(-1, 1) - 1)\n"
+        "(packed.data.sum() + kept[last].sum()).backward()\n"
+    )
+    assert (report.findings, report.gaps) == ((), ())
+
+
+def test_a_call_that_rests_on_an_assumed_size_is_not_certain(run: Run) -> None:
+    report = run(
+        "import torch\nx = torch.nn.Parameter(torch.randn(4, 5))\n"
+        "chosen = torch.masked_select(x, x > 0)[: 12]\nprint(chosen.view(3, 4))\n"
+    )
+    assert [str(item.severity) for item in report.findings] == [str(Severity.MEDIUM)]
+    assert "masked_select" in report.findings[0].why.say("en")

@@ -127,3 +127,26 @@ def test_what_stands_beside_a_replica_does_not_count() -> None:
         return provenance.of(roots[0])
 
     assert number(5.0) == number(7.0)
+
+
+def scaled(unwrapped: bool = False) -> None:
+    """Mixed precision with a loss scale, which is a number that all ranks share."""
+    dist.init_process_group("nccl")
+    torch.manual_seed(0)
+    model = nn.Linear(8, 4)
+    wrapped = DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(wrapped.parameters())
+    scaler = torch.amp.GradScaler("cpu", enabled=True)
+    torch.manual_seed(100 + dist.get_rank())
+    for _ in range(3):
+        optimizer.zero_grad()
+        forward = model if unwrapped else wrapped
+        scaler.scale(forward(torch.randn(4, 8)).square().mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def test_a_loss_scale_is_the_same_on_all_ranks() -> None:
+    expect_same_collectives(scaled)
+    with pytest.raises(AssertionError, match="gradients of this rank alone"):
+        expect_same_collectives(scaled, True)

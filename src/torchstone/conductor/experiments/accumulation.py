@@ -190,14 +190,14 @@ class _Player:
 def _write(start: Start, joined: int, path: Path) -> str:
     """The gradient that each backward pass added, as a table of float32."""
     run, places = Run(start.root, start.script), Where(start.root)
-    prepare(start)
+    lookups = prepare(start)
     switch_dropout_off()
     switch_autocast_off()
     use_running_statistics()
     player = _Player(joined)
     player.install()
     with RunMode():
-        run_script(start, run, places)
+        run_script(start, run, places, lookups)
     if run.ended != "time" or not player.sums:
         return ""
     sums = torch.stack(player.sums)

@@ -130,10 +130,28 @@ FILLS: tuple[Fill, ...] = (_fill_ordinary, _fill_identity, _fill_increasing, _fi
 """A call is refused for its form only if it is refused with each of these values."""
 
 
+def _fill_masks(count: int) -> Fill:
+    """As many True as another tensor has rows: what a mask chooses, or where it puts them."""
+
+    def fill(form: TensorForm) -> torch.Tensor:
+        if form.dtype != torch.bool:
+            return _fill_ordinary(form)
+        return (torch.arange(int(torch.Size(form.shape).numel())) < count).reshape(form.shape)
+
+    return fill
+
+
+def _fills_for(form: Form) -> Iterator[Fill]:
+    yield from FILLS
+    if any(item.dtype == torch.bool for item in form.tensors):
+        rows = {item.shape[0] for item in form.tensors if item.shape and item.dtype != torch.bool}
+        yield from map(_fill_masks, sorted(rows))
+
+
 def try_form(form: Form, args: Any, kwargs: dict[str, Any]) -> Refusal | None:
     """The refusal of a form, None where some values are accepted."""
     first = None
-    for fill in FILLS:
+    for fill in _fills_for(form):
         try:
             tensors = make_tensors(form.tensors, fill)
         except RuntimeError as error:  # no way to make such a tensor: nothing to try

@@ -142,9 +142,10 @@ class KnownValues:
             for item, value in zip(tensors, values, strict=True)
         ]
         refusal, _ = run_kernel(func, args, kwargs, given)
-        if refusal is None:
-            return None
         unknown = [value is None for value in values]
+        chosen = [item.dtype for item, gone in zip(tensors, unknown, strict=True) if gone]
+        if refusal is None or torch.bool in chosen:  # how many elements an unknown mask chooses
+            return None
         if not any(
             is_index(item.dtype) for item, gone in zip(tensors, unknown, strict=True) if gone
         ):

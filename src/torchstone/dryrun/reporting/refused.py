@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from dataclasses import replace
 
-from torchstone.core.finding import Confidence, Finding
+from torchstone.core.finding import Confidence, Finding, Severity
 from torchstone.core.pictures import Evidence, Table
 from torchstone.core.text import Message, Text, Words
 from torchstone.dryrun import rules
-from torchstone.dryrun.record import Operand, OperatorError, Record, TriedFix
+from torchstone.dryrun.record import Assumption, Operand, OperatorError, Record, TriedFix
 from torchstone.dryrun.reporting.findings import make_finding, snippet_at
 from torchstone.dryrun.rules import Rule
 from torchstone.dryrun.shapes.source_edits import fix_of
@@ -40,6 +42,20 @@ def refused_call(error: OperatorError, record: Record) -> Finding:
         confidence=Confidence.CERTAIN if not record.assumptions else Confidence.LIKELY,
     )
     return replace(found, fix=fix_of(error))
+
+
+def assumed_size(record: Record) -> Assumption | None:
+    """The assumption that an operand of a refused call has its size from, if it has one."""
+    if record.error is None:
+        return None
+    steps = {
+        (step.place, step.op.rpartition(".")[2])
+        for operand in record.error.operands
+        for step in operand.history
+    }
+    return next(
+        (item for item in record.assumptions if (item.place, str(item.question)) in steps), None
+    )
 
 
 _SHOWN = 4
@@ -220,7 +236,7 @@ def raised(record: Record) -> Finding:
     evidence.append(
         Table(Text("the way there", "调用路径"), (Text("line", "行"), Text("in", "所在")), rows)
     )
-    return make_finding(
+    found = make_finding(
         rules.RAISED,
         Text("{kind}: {message}", "{kind}：{message}"),
         {"kind": stop.exception, "message": stop.message.splitlines()[0] if stop.message else ""},
@@ -231,3 +247,9 @@ def raised(record: Record) -> Finding:
         module=stop.module,
         confidence=Confidence.POSSIBLE if guessed else Confidence.CERTAIN,
     )
+    decided = guessed and _DECIDES.match(linecache.getline(stop.place.path, stop.place.line))
+    return replace(found, severity=Severity.MEDIUM) if decided else found
+
+
+_DECIDES = re.compile(r"\s*(raise|assert)\b|.*:\s*raise\b")
+"""A line that raises by itself: whether it is reached may depend on values that were assumed."""

@@ -22,7 +22,7 @@ from torchstone.dryrun.reporting.findings import ENVIRONMENT, TOOL
 from torchstone.dryrun.reporting.hazards import SHOWN, constraint_finding, hazard_finding
 from torchstone.dryrun.reporting.memory import fit_findings, memory_measures
 from torchstone.dryrun.reporting.progress import measures_of
-from torchstone.dryrun.reporting.refused import raised, refused_call
+from torchstone.dryrun.reporting.refused import assumed_size, raised, refused_call
 from torchstone.dryrun.reporting.side_effects import side_effect_measures
 from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
 from torchstone.dryrun.reporting.supplied import (
@@ -46,7 +46,8 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         if record.error is None and comes_from_supplies(record.stop, outcome.supplies):
             gaps.append(supplies_do_not_fit(record, outcome.supplies))
             record = replace(record, stop=None)
-        findings += [_on_branch(item, record.branch) for item in findings_of(record)]
+        assumed = record.branch or assumed_size(record)
+        findings += [_rest_on_assumption(item, assumed) for item in findings_of(record)]
         findings += fit_findings(record.memory, device)
         gaps += gaps_of(record, outcome.output)
         if record.compilation is not None:
@@ -72,16 +73,17 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
     return replace(made, answer=script_answer(made))
 
 
-def _on_branch(finding: Finding, branch: Assumption | None) -> Finding:
+def _rest_on_assumption(finding: Finding, assumed: Assumption | None) -> Finding:
     """What breaks only where an unknown value goes one way is MEDIUM at most, and names the value."""
-    if branch is None:
+    if assumed is None:
         return finding
-    asked, said, place = words(branch.question, "en"), words(branch.answer, "en"), branch.place
+    asked, place = words(assumed.question, "en"), assumed.place
+    said, said_zh = words(assumed.answer, "en"), words(assumed.answer, "zh")
     why = Message(
         f"{finding.why.id}-branch",
         Text(
             f"{finding.why.say('en')}; seen only where {asked} at {place} is {said}, which a dry run cannot know",
-            f"{finding.why.say('zh')}；仅在 {place} 处的 {asked} 为 {said} 时出现，空跑无法得知该值",
+            f"{finding.why.say('zh')}；仅在 {place} 处的 {asked} 为 {said_zh} 时出现，空跑无法得知该值",
         ),
     )
     return replace(

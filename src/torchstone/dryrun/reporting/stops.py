@@ -44,6 +44,10 @@ _CLOSE = {
         "run it with the environment of the project: --python PATH",
         "请使用项目自己的环境运行：--python PATH",
     ),
+    "older-python": Text(
+        "run it with the environment of the project: --python PATH",
+        "请使用项目自己的环境运行：--python PATH",
+    ),
     "missing-command": Text("install the command", "请安装该命令"),
     "missing-arguments": Text("pass its arguments after --", "请在 -- 之后传入脚本参数"),
     "missing-operators": Text(
@@ -122,6 +126,10 @@ _SAYS = {
     "other-version": Text(
         "{package} {installed} is installed and has no {name}{wanted}",
         "已安装的 {package} {installed} 中没有 {name}{wanted_zh}",
+    ),
+    "older-python": Text(
+        "the program is written for an older Python ({message})",
+        "程序是为旧版 Python 编写的（{message}）",
     ),
     "missing-dataset": Text(
         "torchvision.datasets.{name} is not on this machine ({message})",

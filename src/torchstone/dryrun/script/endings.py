@@ -68,10 +68,12 @@ def failed(session: Session, error: BaseException) -> Record:
     refused = refused_call(session, error)
     place, inside = last_place(error)
     cause = cause_of(error)
-    obstacle = find_missing_arguments(error) or find_obstacle(error, session.unfound())
+    obstacle = find_missing_arguments(error) or find_obstacle(
+        error, session.unfound(), session.looked_for
+    )
     if cause == "network" and obstacle is None:
         obstacle = NoNetwork(_text_of(error)[:120])
-    if cause == "program" and obstacle is not None:
+    if cause in ("program", "input") and obstacle is not None:
         cause = obstacle.kind
     if cause == "program" and refused is None and is_own_error(error):
         cause = "harness"
@@ -79,7 +81,7 @@ def failed(session: Session, error: BaseException) -> Record:
         cause, obstacle = "library", BrokenCall(package, version_of(package))
     if cause in ("program", "library") and has_made_data(session.settings.supplies):
         cause, said = "program", refused.message if refused is not None else ""
-        obstacle = obstacle_of_made_data(error, said, session.unfound())
+        obstacle = obstacle_of_made_data(error, said, session.unfound(), session.looked_for)
     if isinstance(obstacle, EmptyData):
         obstacle = replace(obstacle, places=tuple(map(session.looked_for, obstacle.paths)))
     stop = Stop(

@@ -100,6 +100,8 @@ class Session:
     """Paths that the program looked for and did not find, the latest last."""
     looked_for: Callable[[str], Place] = lambda path: Place()
     """The line that looked for one of them."""
+    value_of: Callable[[torch.Tensor], torch.Tensor | None] = lambda tensor: None
+    """A real tensor with the values of a fake one, where they are known."""
     live_bytes: Callable[[], int] = lambda: 0
     """Bytes alive on the device, where memory is followed."""
     peak_bytes: Callable[[], int] = lambda: 0

@@ -174,6 +174,7 @@ def prepare(session: Session, sink: Sink) -> World:
     apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in, found)
     answers = Answers(session)
     calls.check_values = answers.known.check_function
+    session.value_of = answers.known.value_of
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
     return World(

@@ -10,7 +10,7 @@ import importlib.machinery
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from types import CodeType, SimpleNamespace
+from types import CodeType
 from typing import Any
 
 from torchstone.starting.cuts.forms import ROWS, SAMPLES, Form, Leaf, make_value
@@ -137,8 +137,24 @@ def _value(cut: Any, leaves: Sequence[Leaf], index: int, rows: int, depth: int =
     if sign == "{":
         return made
     if sign == ".":
-        return SimpleNamespace(**made)
+        return OpenNamespace(made, cut, leaves[0].place[:depth])
     return tuple(made.values()) if sign == "(" else list(made.values())
+
+
+class OpenNamespace:
+    """An object with the attributes that are known; asking for another makes it known."""
+
+    def __init__(self, made: dict[str, Any], cut: Any, place: tuple[str, ...]) -> None:
+        self.__dict__.update(made, _cut=cut, _place=place)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        undecided: Any = importlib.import_module("torchstone.starting.cuts.undecided")
+        cut = self._cut
+        raise undecided.UndecidedError(
+            undecided.Decided(cut.path, cut.scope, self._place, name, None, (f".{name}",))
+        )
 
 
 class MadeLoader:

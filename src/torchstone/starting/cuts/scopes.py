@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from torchstone.core.place import Place
 from torchstone.starting.cuts.forms import Leaf
 from torchstone.starting.cuts.structure import gives_something, leaves_of
+from torchstone.starting.files.readers import READERS, package_of
 
-_TRAINS = frozenset("backward step zero_grad fit train parameters cuda_stream".split())
-"""Called in code that trains: such code is what is looked at, and is never cut out."""
+_TRAINS = frozenset(
+    "backward step zero_grad fit train parameters cuda_stream ArgumentParser add_argument Adam AdamW SGD".split()
+)
+"""Called in code that trains or says how: such code is what is looked at, and is never cut out."""
+_READING = re.compile(
+    r"(^|_)(open|reads?|load|listdir|glob|walk|scandir|imread|fetch|download|exists|is_?file|is_?dir|parse)"
+    r"|fromfile|fromtxt|from_json|loadtxt|memmap|iterdir",
+    re.I,
+)
 _LINES = 400
 """Of a function: longer ones are programs."""
 
@@ -29,11 +37,13 @@ class Cut:
 
 
 def find_cuts(stack: Sequence[Place], source: Callable[[str], str]) -> tuple[Cut, ...]:
-    """Datasets that the exception went through, then functions that only read, the innermost first as in
-    `stack`."""
+    """Datasets that the exception went through, then functions that read or call one that does, the
+    innermost first as in `stack`."""
     datasets: list[Cut] = []
     functions: list[Cut] = []
+    reads = False
     for place in stack:
+        reads = reads or package_of(place.path) in READERS
         try:
             tree = ast.parse(source(place.path))
         except (SyntaxError, ValueError, RecursionError):
@@ -44,7 +54,8 @@ def find_cuts(stack: Sequence[Place], source: Callable[[str], str]) -> tuple[Cut
             for node in reversed(around)
             if isinstance(node, ast.ClassDef) and (item := _item_method(node))
         ]
-        if around and isinstance(around[0], ast.FunctionDef) and _only_reads(around[0]):
+        reads = reads or bool(datasets) or any(map(_reads, around))
+        if reads and around and isinstance(around[0], ast.FunctionDef) and _only_reads(around[0]):
             made = around[0]
             functions.append(Cut(place.path, made.name, made.lineno, False, leaves_of(made)))
     return (*datasets, *functions)
@@ -71,6 +82,19 @@ def _item_method(node: ast.ClassDef) -> ast.FunctionDef | None:
     if "__getitem__" in methods and (is_dataset or "__len__" in methods):
         return methods["__getitem__"]
     return methods.get("__iter__") if is_dataset else None
+
+
+def _reads(node: ast.AST) -> bool:
+    """Whether something is called by a name of reading."""
+    return any(
+        _READING.search(
+            inner.func.attr
+            if isinstance(inner.func, ast.Attribute)
+            else getattr(inner.func, "id", "")
+        )
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Call)
+    )
 
 
 def _only_reads(function: ast.FunctionDef) -> bool:

@@ -64,13 +64,19 @@ def base_form(value: torch.Tensor, moves: Sequence[Any], batch: int) -> Form | N
     if not moves:
         inner = shape[1:] if batch else shape
         return Form("tensor", dtype, inner, high)
-    sides = sorted({*shape, 1})
-    for count in range(_SIDES):
-        for inner in itertools.product(sides, repeat=count):
-            first = torch.empty((batch, *inner) if batch else inner)
-            if _moved(first, moves) == shape:
-                return Form("tensor", dtype, inner, high)
+    sides = sorted({*shape, 1}, reverse=True)
+    for is_right in (lambda moved: moved == shape, lambda moved: _is_part(moved, shape)):
+        for count in range(_SIDES):
+            for inner in itertools.product(sides, repeat=count):
+                first = torch.empty((batch, *inner) if batch else inner)
+                if is_right(_moved(first, moves)):
+                    return Form("tensor", dtype, inner, high)
     return None
+
+
+def _is_part(moved: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:
+    """Whether a slice of a value has as many sides, and elements along each of them."""
+    return moved is not None and len(moved) == len(shape) and all(moved)
 
 
 def _moved(value: torch.Tensor, moves: Sequence[Any]) -> tuple[int, ...] | None:

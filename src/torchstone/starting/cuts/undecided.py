@@ -135,6 +135,8 @@ class Undecided:
         whole = self._origin.place[-1:] in ((), ("@",))
         if isinstance(key, int) and not self._moves and whole:
             self._split(*(f"({count}" for count in range(max(key + 1, 2))))
+        if _keeps_open(key):
+            return Undecided(self._origin, (*self._moves, ("__getitem__", (key,), {})), self._batch)
         sides = (
             sum(item is not None and item is not Ellipsis for item in key)
             if isinstance(key, tuple)
@@ -182,6 +184,14 @@ class Undecided:
     def keys(self) -> Any:
         """Of a dictionary whose keys the code did not show."""
         raise AttributeError("keys")
+
+
+def _keeps_open(key: Any) -> bool:
+    """A part of the samples or of their sides, of any form."""
+    steps = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(step, slice) for step in steps) and all(
+        step is None or step is Ellipsis or isinstance(step, (slice, int)) for step in steps
+    )
 
 
 def _add_operators() -> None:

@@ -15,10 +15,13 @@ from torchstone.starting.files.reading import Reading
 from torchstone.starting.files.structure import Node, made_value, structure_of
 from torchstone.starting.supplies import MadeFile
 
-STEMS = tuple(f"{place:04d}" for place in range(8))
-"""Names of made files: two batches of the small kind, and enough for a split."""
-_STEM = re.compile(r"(?<!\d)0000(?!\d)|(?<!\d)000[1-7](?!\d)")
+_FILES = 256
+"""Of a folder: more than a batch on each of two ranks, which may drop the last one."""
+STEMS = tuple(f"{place:04d}" for place in range(_FILES))
+"""Names of made files."""
+_STEM = re.compile(r"(?<!\d)0(?:[01]\d\d|2[0-4]\d|25[0-5])(?!\d)")
 _CLASSES = 2
+_LINES = 8
 _SPLITS = ("train", "val", "valid", "test")
 
 
@@ -48,7 +51,7 @@ def _content(form: str, reading: Reading) -> str:
         flat = Node("list", element=Node("mapping", {key: Node() for key in keys}))
         value = made_value(flat, random.Random(0), suffix)
     if kind == "lines" and not isinstance(value, list):
-        value = [value] * len(STEMS)
+        value = [value] * _LINES
     return json.dumps(value)
 
 

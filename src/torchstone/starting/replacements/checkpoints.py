@@ -69,7 +69,7 @@ def replace_checkpoints(paths: Collection[str]) -> None:
 
 
 def replace_downloads() -> None:
-    """Weights that would be fetched from an address are made states."""
+    """Weights that would be fetched from an address are made states; what `torch.hub` lists is empty."""
     hub: Any = importlib.import_module("torch.hub")
 
     def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> MadeState:
@@ -79,8 +79,35 @@ def replace_downloads() -> None:
     hub.load_state_dict_from_url = load_state_dict_from_url
     zoo: Any = importlib.import_module("torch.utils.model_zoo")
     zoo.load_url = load_state_dict_from_url
+    _replace_hub(hub)
     _replace_everywhere(real, load_state_dict_from_url)
     keep_own_state()
+
+
+_OF_TORCHVISION = "pytorch/vision"
+"""The repository whose models an installed package has, too."""
+
+
+def _replace_hub(hub: Any) -> None:
+    """Repositories of `torch.hub` that cannot be fetched: none is listed, models of torchvision are made new."""
+    real = hub.load
+
+    def load(
+        repo_or_dir: str, model: str, *args: Any, source: str = "github", **kwargs: Any
+    ) -> Any:
+        if source == "local" or not str(repo_or_dir).startswith(_OF_TORCHVISION):
+            return real(repo_or_dir, model, *args, source=source, **kwargs)
+        models = importlib.import_module("torchvision.models")
+        own = {key: value for key, value in kwargs.items() if key not in _OF_HUB}
+        return models.get_model(model, **own)
+
+    hub.load, hub.list, hub.help = load, lambda *_, **__: [], lambda *_, **__: ""
+
+
+_OF_HUB = frozenset(
+    "pretrained weights force_reload trust_repo verbose skip_validation progress".split()
+)
+"""Keywords of fetching, and of weights that would be fetched."""
 
 
 def _replace_everywhere(real: Any, value: Any) -> None:

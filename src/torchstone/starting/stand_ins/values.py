@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,27 @@ class ValueNeededError(Exception):
     def __init__(self, package: str, name: str, use: str) -> None:
         super().__init__(f"No module named '{package}': {name} is {use}")
         self.package = package
+
+
+_COMPUTES = re.compile(
+    r"(Module|Model|Net|Layer|Block|Encoder|Decoder|Dataset|Loader|Trainer|Optimizer|Scheduler|LR|Loss|Env|Wrapper"
+    r"|Function|Transform|Sampler|Distribution)$"
+)
+"""Classes whose own ones compute with what they inherit: without it nothing is trained."""
+
+
+class _Base:
+    """In the place of a class that a hook, a callback or a writer of the program is made from."""
+
+    _stand_in: StandIn
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._stand_in, name)
 
 
 class StandIn:
@@ -118,7 +140,10 @@ class StandIn:
         return False
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        raise ValueNeededError(self._package, self._name, "the base of a class")
+        if _COMPUTES.search(self._name):
+            raise ValueNeededError(self._package, self._name, "the base of a class")
+        self._note(self._package, f"{self._name} as the base of a class: one that does nothing")
+        return (type(self._name.rpartition(".")[2], (_Base,), {"_stand_in": self}),)
 
     def _needed(self, *_: Any) -> Any:
         raise ValueNeededError(self._package, self._name, "used in a computation")

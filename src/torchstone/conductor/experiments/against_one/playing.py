@@ -73,7 +73,7 @@ class Player:
 
     def play(self) -> Tape:
         run, places = Run(self.start.root, self.start.script), Where(self.start.root)
-        prepare(self.start, self.rank, self.world, self.exchange)
+        lookups = prepare(self.start, self.rank, self.world, self.exchange)
         switch_dropout_off()
         switch_autocast_off()
         TRAINING.subscribe(self._optimizer_made, OptimizerMade)
@@ -84,7 +84,7 @@ class Player:
         with RunMode():
             sys.setprofile(self._returned)
             try:
-                run_script(self.start, run, places)
+                run_script(self.start, run, places, lookups)
             finally:
                 sys.setprofile(None)
                 FileGroup.tell_end()

@@ -29,6 +29,7 @@ from torchstone.starting.applying import put_in_copy
 from torchstone.starting.arguments import add_arguments, find_missing_arguments
 from torchstone.starting.diagnosis import own_lines
 from torchstone.starting.documents import start_program
+from torchstone.starting.lookups import Lookups
 from torchstone.starting.misfits import find_any_obstacle
 from torchstone.starting.supplies import Supply
 
@@ -57,12 +58,12 @@ def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, Trainin
         calls.step = count
 
     training = TrainingRecorder(run, places, cpu_seconds, at_step)
-    prepare(start)
+    lookups = prepare(start)
     training.install()
     with RunMode(), BroadcastMode(run, places):
         calls.start()
         try:
-            run_script(start, run, places)
+            run_script(start, run, places, lookups)
         finally:
             calls.stop()
     run.calls = calls.calls
@@ -74,7 +75,7 @@ def find_non_finite(start: Start, infinities: bool, cpu_seconds: float = CPU_SEC
     """Run it again and stop at the first operator whose output is not finite."""
     run, places = Run(start.root, start.script), Where(start.root)
     training = TrainingRecorder(run, places, cpu_seconds, lambda _: None)
-    prepare(start)
+    lookups = prepare(start)
     training.install()
 
     def found(seen: NonFinite) -> None:
@@ -82,12 +83,13 @@ def find_non_finite(start: Start, infinities: bool, cpu_seconds: float = CPU_SEC
         raise EnoughError
 
     with RunMode(), FirstNonFinite(places, found, infinities):
-        run_script(start, run, places)
+        run_script(start, run, places, lookups)
     return run
 
 
-def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> None:
-    """Make this process the one that runs the program: nothing is put back."""
+def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> Lookups:
+    """Make this process the one that runs the program: nothing is put back. What the program looks for in
+    vain is noted."""
     os.environ.update(
         RANK=str(rank),
         LOCAL_RANK=str(rank),
@@ -107,10 +109,10 @@ def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> 
     leave_compiler_out()
     use_own_group(rank, world, exchange)
     answer_for_accelerators()
-    put_in_copy(start.supplies, start.root, Where(start.root).is_own)
+    return put_in_copy(start.supplies, start.root, Where(start.root))
 
 
-def run_script(start: Start, run: Run, places: Where) -> None:
+def run_script(start: Start, run: Run, places: Where, lookups: Lookups) -> None:
     """Start it as a person would; how it ended is written down."""
     path = start.root / start.script
     sys.argv = [str(path), *add_arguments(start.arguments, start.supplies)]
@@ -127,5 +129,5 @@ def run_script(start: Start, run: Run, places: Where) -> None:
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = places.last_raised(error)
-        run.obstacle = find_any_obstacle(error, start.supplies)
+        run.obstacle = find_any_obstacle(error, start.supplies, lookups)
         run.stack = own_lines(error, places.is_own)

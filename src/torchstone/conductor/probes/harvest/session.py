@@ -31,6 +31,7 @@ from torchstone.starting.applying import put_in_copy
 from torchstone.starting.arguments import add_arguments, find_missing_arguments
 from torchstone.starting.diagnosis import own_lines
 from torchstone.starting.documents import start_program
+from torchstone.starting.lookups import Lookups
 from torchstone.starting.misfits import find_any_obstacle
 from torchstone.starting.supplies import Supply
 
@@ -56,10 +57,10 @@ def harvest(
     answer_for_accelerators()
     emulate_autocast(mode, noted)
     use_own_group(rank, world, exchange)
-    put_in_copy(supplies, root, where.is_own)
+    lookups = put_in_copy(supplies, root, where)
     install(hooks)
     with hooks.trace, mode, _time_limit(seconds + _GRACE_SECONDS):
-        _run(root, script, add_arguments(arguments, supplies), run, where, supplies)
+        _run(root, script, add_arguments(arguments, supplies), run, where, supplies, lookups)
     FileGroup.tell_end()
     run.operators, run.absorbed = hooks.trace.operators, hooks.trace.absorbed
     return run, hooks
@@ -125,6 +126,7 @@ def _run(
     run: Recording,
     where: Where,
     supplies: tuple[Supply, ...],
+    lookups: Lookups,
 ) -> None:
     path = root / script
     sys.argv = [str(path), *arguments]
@@ -140,7 +142,7 @@ def _run(
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
         run.failed_at = where.last_raised(error)
-        run.obstacle = find_any_obstacle(error, supplies)
+        run.obstacle = find_any_obstacle(error, supplies, lookups)
         run.stack = own_lines(error, where.is_own)
 
 

@@ -36,11 +36,25 @@ class Uniform:
         self._answers = answers
         self._known: dict[StorageWeakRef, tuple[int, ...]] = {}
         """Storages and the ranks on which they are equal."""
+        self._constants: set[StorageWeakRef] = set()
+        """Single numbers that the program made of nothing but constants: a loss scale, a flag, a step count."""
+        self._stands_for: dict[StorageWeakRef, StorageWeakRef] = {}
+        """Fake single numbers and the real ones in whose place they are read and written."""
+        self._written: set[StorageWeakRef] = set()
+        """Real ones that were written so: they are constants only where that made them so."""
         self.local_questions = 0
 
     def mark(self, tensor: torch.Tensor, members: tuple[int, ...]) -> None:
-        if tensor.layout is torch.strided:
-            self._known[StorageWeakRef(tensor.untyped_storage())] = members
+        for key in self._keys(tensor):
+            self._known[key] = members
+
+    def _keys(self, tensor: torch.Tensor) -> tuple[StorageWeakRef, ...]:
+        """The storage of a tensor, and that of the real one that it stands for."""
+        if tensor.layout is not torch.strided:
+            return ()
+        key = StorageWeakRef(tensor.untyped_storage())
+        real = self._stands_for.get(key)
+        return (key,) if real is None else (key, real)
 
     def holds(self, tensor: torch.Tensor) -> bool:
         return StorageWeakRef(tensor.untyped_storage()) in self._known
@@ -52,14 +66,17 @@ class Uniform:
         return self._known.get(StorageWeakRef(tensor.untyped_storage()), ())
 
     def follow(self, real: torch.Tensor, fake: torch.Tensor) -> None:
-        """A fake tensor stands in for a real one."""
+        """A fake tensor stands in for a real one, and is written in its place."""
         if members := self.members(real):
             self.mark(fake, members)
+        if real.layout is torch.strided and real.numel() <= 1:
+            key, own = (StorageWeakRef(item.untyped_storage()) for item in (real, fake))
+            if key in self._constants or key not in self._written:
+                self._constants.add(own)
+            self._stands_for[own] = key
 
     def observe(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """An operator whose fake inputs are all uniform has uniform results."""
-        if not self._known:
-            return
         written = [*written_tensors(func, args, kwargs)]
         if func._schema.name.startswith("aten::_foreach") and written:
             for place, target in enumerate(written):
@@ -68,6 +85,9 @@ class Uniform:
                 self._settle(tensors_in(own), [target], overwritten=True)
             return
         inputs = tensors_in(args, kwargs)
+        if not inputs and torch.Tag.nondeterministic_seeded not in func.tags:
+            self._note_constants(tensors_in(result))
+            return
         if func is torch.ops.aten.copy_.default:
             inputs = inputs[1:]
         self._settle(inputs, [*written, *tensors_in(result)], func._schema.is_mutable)
@@ -77,17 +97,29 @@ class Uniform:
     ) -> None:
         uniform = bool(inputs) and all(self._counts_as_uniform(item) for item in inputs)
         members = next(filter(None, map(self.members, inputs)), ()) if uniform else ()
+        if uniform and not members:
+            self._note_constants(outputs)
         for item in outputs:
+            self._written.update(self._keys(item)[1:])
             if members:
                 self.mark(item, members)
-            elif not uniform and overwritten and item.layout is torch.strided:
-                self._known.pop(StorageWeakRef(item.untyped_storage()), None)
+            elif not uniform and overwritten:
+                for key in self._keys(item):
+                    self._known.pop(key, None)
+                    self._constants.discard(key)
+
+    def _note_constants(self, tensors: list[torch.Tensor]) -> None:
+        for item in tensors:
+            if item.numel() <= 1 and is_fake(item):
+                self._constants.update(self._keys(item))
 
     def _counts_as_uniform(self, tensor: torch.Tensor) -> bool:
         if self.holds(tensor):
             return True
-        # a small real tensor is a constant of the program: a scale, a step count
-        return not is_fake(tensor) and tensor.numel() <= 1
+        if is_fake(tensor):
+            strided = tensor.layout is torch.strided
+            return strided and StorageWeakRef(tensor.untyped_storage()) in self._constants
+        return tensor.numel() <= 1  # a small real tensor is a constant of the program, too
 
     def answer(self, tensor: torch.Tensor, question: str) -> Any:
         """The answer to a question about a fake value."""

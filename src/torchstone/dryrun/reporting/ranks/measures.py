@@ -35,6 +35,16 @@ def rank_measures(ranks: RanksRecord, device: Device | None) -> tuple[Measure, .
                 Text("operations on which all ranks agreed", "所有 rank 一致的操作"),
                 Text("matched communications", "匹配的通信"), tool=TOOL),
     ]  # fmt: skip
+    found.append(
+        Measure(
+            "optimizer_steps",
+            ranks.steps,
+            "",
+            Text("of the rank that made the most", "步数最多的 rank"),
+            Text("optimizer steps", "优化步数"),
+            tool=TOOL,
+        )
+    )
     if ranks.volume:
         found.append(_volume(ranks))
     if ranks.largest is not None:

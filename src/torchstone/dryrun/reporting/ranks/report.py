@@ -18,7 +18,12 @@ from torchstone.dryrun.reporting.ranks.hazards import rank_hazard_finding
 from torchstone.dryrun.reporting.ranks.measures import rank_measures
 from torchstone.dryrun.reporting.ranks.names import ranks_text
 from torchstone.dryrun.reporting.stops import gaps_of, nothing_left, refuse_unusable
-from torchstone.dryrun.reporting.supplied import rest_on_supplies, supply_measures
+from torchstone.dryrun.reporting.supplied import (
+    comes_from_supplies,
+    rest_on_supplies,
+    supplies_do_not_fit,
+    supply_measures,
+)
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.runtime.devices import Device
 
@@ -31,6 +36,15 @@ def report_on_ranks(subject: str, outcome: Outcome, device: Device | None = None
         return Report(TOOL, gaps=(nothing_left(subject, outcome),), rules=known, subject=subject)
     refuse_unusable(subject, ranks.record, outcome.output)
     made = report_on(subject, ranks, device)
+    record = ranks.record
+    if (
+        record is not None
+        and not record.error
+        and comes_from_supplies(record.stop, outcome.supplies)
+    ):
+        gap = supplies_do_not_fit(record, outcome.supplies)
+        made = replace(made, findings=(), gaps=(*made.gaps, gap))
+        made = replace(made, answer=ranks_answer(made, ranks))
     return replace(
         made,
         findings=tuple(rest_on_supplies(item, outcome.supplies) for item in made.findings),

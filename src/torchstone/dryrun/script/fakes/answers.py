@@ -284,10 +284,13 @@ class Answers(TorchDispatchMode):
         return made
 
     def _known_masks(self, name: str, args: Any) -> list[int]:
-        """How many elements real masks choose, where all masks are real: what is chosen is not known,
-        how much of it is."""
-        masks = [] if name not in ("index", "masked_select") else _masks(args[1] if name == "index" else args[1:2])  # fmt: skip
-        if any(is_fake(mask) or self.is_stale(mask) for mask in masks):
+        """How many elements masks choose, where the values of all masks are known: what is chosen is not
+        known, how much of it is."""
+        if name not in ("index", "masked_select"):
+            return []
+        asked = _masks(args[1] if name == "index" else args[1:2])
+        masks = [value for mask in asked if (value := self.known.value_of(mask)) is not None]
+        if len(masks) < len(asked):
             return []
         if name == "masked_select" and masks:
             whole = torch.broadcast_shapes(args[0].shape, masks[0].shape)

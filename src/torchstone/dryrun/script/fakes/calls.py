@@ -134,7 +134,8 @@ def follow_modules(session: Session) -> None:
         try:
             return original(module, *args, **kwargs)
         except Exception as error:
-            if id(error) not in session.errors and type(module).__module__.startswith("torch.nn."):
+            of_torch = type(module).__module__.startswith("torch.nn.")
+            if id(error) not in session.errors and of_torch and not raised_by_the_user(error):
                 _refused_by_layer(session, error, module, args, kwargs)
             if not hasattr(error, "_dryrun_module"):
                 error._dryrun_module = session.module_path()  # type: ignore[attr-defined]

@@ -14,19 +14,28 @@ from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
 from torchstone.observe.compat.fakes import FakeTensor
+from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
 _CTC = ("log_probs", "targets", "input_lengths", "target_lengths")
 _SPECIAL_DTYPES = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def answer_conversions(session: Session, calls: Calls) -> None:
-    """`.numpy()`, `.tolist()`, `format()`, `repr()` give ones of the right shape and kind."""
+    """`.numpy()`, `.tolist()`, `format()`, `repr()` give the values that are known, else ones of the right shape
+    and kind."""
+
+    def known(tensor: torch.Tensor) -> torch.Tensor | None:
+        with disable_modes(), DisableTorchFunction():
+            return session.value_of(tensor)
 
     def numpy(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         tensor = args[0]
         if not is_fake(tensor):
             return func(*args, **kwargs)
         _refuse_as_eager(tensor, kwargs.get("force", False))
+        if (value := known(tensor)) is not None and tensor.dtype not in _SPECIAL_DTYPES:
+            with disable_modes(), DisableTorchFunction():
+                return value.numpy()
         session.assume(".numpy()", _ones(tensor))
         return np.ones(tuple(tensor.shape), dtype=_numpy_dtype(tensor.dtype))
 
@@ -41,6 +50,9 @@ def answer_conversions(session: Session, calls: Calls) -> None:
         tensor = args[0]
         if not is_fake(tensor):
             return func(*args, **kwargs)
+        if (value := known(tensor)) is not None:
+            with disable_modes(), DisableTorchFunction():
+                return value.tolist()
         session.assume(".tolist()", _ones(tensor))
         return _nested(tuple(tensor.shape), scalar_for(tensor.dtype))
 

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torchstone.core.place import NOWHERE, Place
+from torchstone.core.place import Place
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.walls.unfound import Unfound, note_patterns
+from torchstone.starting.lookups import Lookups, note_patterns
 from torchstone.starting.replacements.imports import when_imported
 
 _OWN = ("/dev/", "/proc/", "/sys/")
@@ -31,7 +31,9 @@ class Overlay:
         self.written: dict[str, None] = {}
         self._gone: set[str] = set()
         """Files and folders of the user that were removed: they stay hidden, with all below them."""
-        self._unfound = Unfound(os.path.join(self.scratch, "unfound"))
+        self._unfound = Lookups(os.path.join(self.scratch, "unfound"))
+        self._folder = ""
+        """Where the program is, if that is a folder which it has made."""
         os.makedirs(self.root, exist_ok=True)
 
     def absolute(self, path: Any) -> str | None:
@@ -42,6 +44,16 @@ class Overlay:
         if text.startswith((*_OWN, self.scratch + os.sep)) or text == self.scratch:
             return None
         return text
+
+    def enter(self, path: Any) -> None:
+        """Change the folder; one that the program has made is entered by its own name."""
+        text = self.absolute(path)
+        is_made = text is not None and not _real_isdir(text) and _real_isdir(self.copy_of(text))
+        _real_chdir(self.copy_of(text) if text is not None and is_made else path)
+        self._folder = text if text is not None and is_made else ""
+
+    def folder(self) -> str:
+        return self._folder or _real_getcwd()
 
     def copy_of(self, path: str) -> str:
         return self.root + path
@@ -67,7 +79,7 @@ class Overlay:
 
     def looked_for(self, path: str) -> Place:
         """The line of the program that looked for a path in vain."""
-        return self._unfound.places().get(path, NOWHERE)
+        return self._unfound.looked_for(path)
 
     def note_unfound(self, path: Any) -> None:
         text = self.absolute(path)
@@ -142,6 +154,7 @@ class Overlay:
 _real_open, _real_os_open = builtins.open, os.open
 _real_stat, _real_lstat, _real_listdir, _real_scandir = os.stat, os.lstat, os.listdir, os.scandir
 _real_mkdir, _real_rename, _real_remove, _real_rmdir = os.mkdir, os.rename, os.remove, os.rmdir
+_real_chdir, _real_getcwd = os.chdir, os.getcwd
 _real_access, _real_chmod, _real_utime, _real_truncate = os.access, os.chmod, os.utime, os.truncate
 
 
@@ -210,7 +223,7 @@ def keep_writes(scratch: str) -> Overlay:
     _map_open(overlay)
     _map_questions(overlay)
     _map_changes(overlay)
-    note_patterns(overlay.note_unfound)
+    note_patterns(overlay.note_unfound, put)
     put(shutil, "_use_fd_functions", False)  # it would remove by handle
     return overlay
 
@@ -327,6 +340,8 @@ def _map_changes(overlay: Overlay) -> None:
                "replace": rename, "chmod": chmod, "utime": utime, "truncate": truncate, "link": link, "symlink": link}  # fmt: skip
     for name, change in changes.items():
         put(os, name, change)
+    put(os, "chdir", overlay.enter)
+    put(os, "getcwd", overlay.folder)
 
 
 def _link(overlay: Overlay, source: Any, target: Any) -> None:
