@@ -8,6 +8,7 @@ from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.messages.to_referee import FindModes, MeasureSpeed, Modes, Speed
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.full_size_run import prepare_question
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
@@ -66,6 +67,11 @@ class ModelNew(torch.nn.Module):
 )
 
 
+_NO_MEMORY = Text(
+    "there is not enough memory to time it (--memory)", "内存不足，无法计时（--memory）"
+)
+
+
 @GATE.check
 def check(run: Run) -> GateResult:
     if run.interpreted:
@@ -94,6 +100,8 @@ def check(run: Run) -> GateResult:
         return GateResult(
             GATE.name, "skipped", Text("it ended while it was timed", "计时时进程结束")
         )
+    except LargeProblemError:
+        return GateResult(GATE.name, "skipped", _NO_MEMORY)
     except UntimedError as refused:
         return GateResult(GATE.name, "failed", refused.what)
     if found.status == "failed":

@@ -18,6 +18,7 @@ from torchstone.kernels.messages.to_referee import (
     MeasureFull,
     Room,
 )
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.effort import cpu_seconds_of
 from torchstone.kernels.sessions.limits import MORE_MEMORY, is_out_of_memory
@@ -60,7 +61,10 @@ _OWN_SHARE = 0.8
 def prepare_question(run: Run) -> Question | Text:
     """Inputs filled in and the reference's answer known, once for each verdict; or what is in the way."""
     if run.full is None:
-        run.full = _prepare(run)
+        try:
+            run.full = _prepare(run)
+        except LargeProblemError:
+            run.full = _ran_out(run.memory_bytes)
     return run.full
 
 
@@ -121,7 +125,10 @@ def _judge(run: Run, session: Session, question: Question) -> FullSizeRun:
     left_out, programs = reply.left_out, reply.programs
     if left_out and reply.launches > 1:
         return FullSizeRun("limit", why=_cut(programs - left_out, programs), close=MORE_TIME)
-    call.facts = run.ask_referee(JudgeFull(reply.answer, bool(left_out)), Facts)
+    try:
+        call.facts = run.ask_referee(JudgeFull(reply.answer, bool(left_out)), Facts)
+    except LargeProblemError:
+        return FullSizeRun("limit", why=_ran_out(run.memory_bytes))
     if left_out and call.right:
         judged = bool(call.facts.outputs)
         why = _cut(programs - left_out, programs, judged)

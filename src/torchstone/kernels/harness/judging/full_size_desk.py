@@ -88,8 +88,9 @@ class FullSize:
         """What is wrong with the answer that lies in shared memory; what a part of one does not hold is not asked."""
         assert self._right is not None
         assert self._calls is not None
+        right, self._right = self._right, None  # it is large, and asked for once
         return judge_in_full(
-            self.plan, self._right, about, self._answers(), self._calls.given()[0], partial
+            self.plan, right, about, self._answers(), self._calls.given()[0], partial
         )
 
     def _answers(self, which: int = 0) -> list[torch.Tensor]:
