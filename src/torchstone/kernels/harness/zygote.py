@@ -19,7 +19,7 @@ import socket
 import time
 from pathlib import Path
 
-from torchstone.kernels.messages.codec import from_wire, to_wire
+from torchstone.kernels.messages.codec import from_wire, prepare_readers, to_wire
 from torchstone.kernels.messages.to_zygote import Fork, Forked, Program, Reap, Reaped, Started
 from torchstone.sandbox import cell
 from torchstone.sandbox.small_root import enter_small_root
@@ -111,6 +111,7 @@ def _load(names: list[str]) -> dict[str, str]:
         except Exception as error:  # a broken installation is told like a missing one
             loaded[name] = f"!{type(error).__name__}: {error}"[:300]
             continue
+        prepare_readers(getattr(module, "ANSWERS", ()))  # once for all children
         loaded[name] = str(getattr(module, "__version__", ""))
     return loaded
 

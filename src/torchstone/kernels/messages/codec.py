@@ -12,7 +12,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 M = TypeVar("M")
 Reader = Callable[[object], object]
@@ -28,23 +28,37 @@ class CodecError(ValueError):
 
 def to_wire(value: object) -> object:
     """A message, or a part of one, as what JSON can hold."""
-    if dataclasses.is_dataclass(value):
-        found = ((item, getattr(value, item.name)) for item in dataclasses.fields(value))
-        return {item.name: to_wire(held) for item, held in found if not _is_default(item, held)}
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
     if isinstance(value, list | tuple):
         return [to_wire(item) for item in value]
     if isinstance(value, dict):
         return {key: to_wire(item) for key, item in value.items()}
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    found: dict[str, object] = {}
+    for name, default in _defaults(kind):
+        held = getattr(value, name)
+        if held is default or (type(held) is type(default) and held == default):
+            continue
+        found[name] = to_wire(held)
+    return found
 
 
-def _is_default(item: dataclasses.Field[object], value: object) -> bool:
-    if item.default is not dataclasses.MISSING:
-        return value is item.default or (
-            type(value) is type(item.default) and value == item.default
+_PLAIN = frozenset({str, int, bool, types.NoneType})
+
+
+@functools.cache
+def _defaults(kind: Any) -> tuple[tuple[str, object], ...]:
+    """The fields of a message, each with what it holds where nobody said anything."""
+    return tuple(
+        (
+            item.name,
+            item.default if item.default_factory is dataclasses.MISSING else item.default_factory(),
         )
-    # every default that is made anew is an empty container
-    return item.default_factory is not dataclasses.MISSING and not value
+        for item in dataclasses.fields(kind)
+    )
 
 
 def from_wire(kind: type[M], data: object) -> M:

@@ -476,11 +476,11 @@ def import_source(source: str) -> ModuleType:
 
 def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
-    service = serving.Service({ask.OpenCandidate: lambda q: _load(q, shared)}, _ANSWERS)
+    service = serving.Service({ask.OpenCandidate: lambda q: _load(q, shared)}, ANSWERS)
     serving.serve(channel, walls, service)
 
 
-_ANSWERS: serving.Answers[Any] = {
+ANSWERS: serving.Answers[Any] = {
     ask.BuildModel: lambda it, q, data: it.build(q, data),
     ask.Reweigh: lambda it, q, data: it.reweigh(q, data),
     ask.CallModel: lambda it, q, data: it.call(q, data),

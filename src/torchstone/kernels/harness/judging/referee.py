@@ -146,10 +146,10 @@ def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...]
         plan = open_plan(question.source, question.framework, question.seeds)
         return Referee(plan, FullSize(plan, Mapped(shared), question.memory_bytes))
 
-    serving.serve(channel, walls, serving.Service({ask.OpenReferee: opened}, _ANSWERS))
+    serving.serve(channel, walls, serving.Service({ask.OpenReferee: opened}, ANSWERS))
 
 
-_ANSWERS: serving.Answers[Referee] = {
+ANSWERS: serving.Answers[Referee] = {
     ask.LoadProblem: lambda it, q, _: load_plan(it.plan, q.most_elements),
     ask.PlanFamilies: lambda it, q, _: plan_families(it.plan, q.level, q.size_level, q.most),
     ask.PlanLarger: lambda it, q, _: plan_larger(it.plan, q.level, q.long),

@@ -157,13 +157,13 @@ def serve(channel: socket.socket, walls: dict[str, str], _: tuple[int, ...] = ()
     """Answer the parent until it hangs up."""
     service = serving.Service(
         {ask.OpenDevice: lambda q: _opened(channel, q)},
-        _ANSWERS,
+        ANSWERS,
         {ask.IsAvailable: lambda q: _available(q.device)},
     )
     serving.serve(channel, walls, service)
 
 
-_ANSWERS: serving.Answers[DeviceServer] = {
+ANSWERS: serving.Answers[DeviceServer] = {
     BuildModel: lambda it, q, data: it.build(q, data),
     CallModel: lambda it, q, data: it.call(q, data),
     ask.TimeOnDevice: lambda it, q, data: it.time(q, data),

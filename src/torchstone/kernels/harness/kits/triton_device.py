@@ -236,10 +236,10 @@ def serve(channel: socket.socket, walls: dict[str, str], _: tuple[int, ...] = ()
         ask_for_machine_code(channel, triton, question.path, question.version, question.most_shared)
         return Compiler.start(question.arch)
 
-    serving.serve(channel, walls, serving.Service({ask.OpenCompiler: opened}, _ANSWERS))
+    serving.serve(channel, walls, serving.Service({ask.OpenCompiler: opened}, ANSWERS))
 
 
-_ANSWERS: serving.Answers[Compiler] = {
+ANSWERS: serving.Answers[Compiler] = {
     ask.LoadKernels: lambda it, q, _: it.load(q.source),
     ask.FindMissing: lambda it, q, _: it.missing(q.wanted),
     ask.TryCall: lambda it, q, data: it.trial(q, data),
