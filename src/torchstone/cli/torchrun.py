@@ -20,7 +20,7 @@ def is_for_torchrun(target: str) -> bool:
         return False
     trees = [tree for path in _files(script) if (tree := _parsed(path)) is not None]
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    if any(_called(node) in _STARTS_ITS_OWN or _is_set(node) for node in nodes):
+    if any(_called(node) in _STARTS_ITS_OWN or _is_set(node) or _is_asked(node) for node in nodes):
         return False
     return any(_is_read(node) or _joins_by_environment(node) for node in nodes)
 
@@ -65,6 +65,18 @@ def _is_read(node: ast.AST) -> bool:
     """`os.environ["RANK"]`, which fails without torchrun; a default would do without it."""
     environment = isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("environ")
     return environment and isinstance(node, ast.Subscript) and _names_one(node.slice)
+
+
+def _is_asked(node: ast.AST) -> bool:
+    """`os.environ.get("RANK", -1)` or `"RANK" in os.environ`: the script goes on without torchrun."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
+        return _is_of_job(node.left) and ast.unparse(node.comparators[0]).endswith("environ")
+    return _called(node) in ("get", "getenv") and any(map(_is_of_job, getattr(node, "args", ())))
+
+
+def _is_of_job(node: ast.expr) -> bool:
+    """The rank and the number of ranks; a local rank alone is often asked for with a default."""
+    return isinstance(node, ast.Constant) and node.value in ("RANK", "WORLD_SIZE")
 
 
 def _joins_by_environment(node: ast.AST) -> bool:

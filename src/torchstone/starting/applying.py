@@ -37,6 +37,7 @@ from torchstone.starting.supplies import (
     OlderDataclasses,
     OldName,
     PlainPackage,
+    PretendedVersion,
     SearchPath,
     StandIn,
     Supply,
@@ -60,6 +61,8 @@ def apply_supplies(
             _put_name(supply)
         elif isinstance(supply, MadeVersion):
             _put_version(supply.module)
+        elif isinstance(supply, PretendedVersion):
+            setattr(importlib.import_module(supply.package), "__version__", supply.version)  # noqa: B010
         elif isinstance(supply, OlderDataclasses):
             accept_changeable_defaults()
         elif isinstance(supply, PlainPackage):

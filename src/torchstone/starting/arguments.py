@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import traceback
 from collections.abc import Sequence
@@ -45,6 +46,10 @@ def _of_argparse(parser: Any, message: str) -> MissingArguments | None:
 
 
 def _of_others(error: BaseException) -> MissingArguments | None:
+    if isinstance(error, IndexError) and (frames := list(traceback.walk_tb(error.__traceback__))):
+        frame, line = frames[-1]
+        if "argv[" in linecache.getline(frame.f_code.co_filename, line):
+            return MissingArguments("the program reads more words of its command line")
     if type(error).__name__ == "MissingParameter":  # of click
         param: Any = getattr(error, "param", None)
         if param is None:

@@ -36,6 +36,7 @@ from torchstone.starting.versions import (
     obstacle_of_guarded_import,
     obstacle_of_import,
     obstacle_of_keyword,
+    obstacle_of_stated_version,
     package_that_breaks,
 )
 
@@ -134,6 +135,8 @@ def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
         return keyword
     if isinstance(error, AttributeError):
         return obstacle_of_attribute(error)
+    if isinstance(error, AssertionError) and (stated := obstacle_of_stated_version(error)):
+        return stated
     if isinstance(error, NameError):
         return obstacle_of_guarded_import(error)
     if isinstance(error, RuntimeError) and (match := _NO_OPERATOR.search(_text(error))):

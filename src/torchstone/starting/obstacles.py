@@ -139,6 +139,16 @@ class OlderPython:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedVersion:
+    """A version of a package on which the program insists, while another one is installed."""
+
+    kind: ClassVar[str] = "stated-version"
+    package: str
+    version: str
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OtherKeyword:
     """A keyword that the installed version of a package does not take."""
 
@@ -192,6 +202,7 @@ class OpenValues:
 Obstacle = (
     MissingPackage
     | OtherVersion
+    | StatedVersion
     | OlderPython
     | MissingFile
     | EmptyData

@@ -34,6 +34,7 @@ from torchstone.starting.obstacles import (
     OpenValues,
     OtherKeyword,
     OtherVersion,
+    StatedVersion,
 )
 from torchstone.starting.old_names import successor_of
 from torchstone.starting.plain import PLAIN
@@ -53,6 +54,7 @@ from torchstone.starting.supplies import (
     OlderDataclasses,
     OldName,
     PlainPackage,
+    PretendedVersion,
     SearchPath,
     StandIn,
     Supply,
@@ -114,12 +116,14 @@ class Repair:
                 return _name(obstacle)
             case OlderPython(what) if what.startswith("mutable default"):
                 return (OlderDataclasses(),)
+            case StatedVersion(package, version):
+                return (PretendedVersion(package, version),)
             case OtherKeyword(package, name, keyword):
                 return (DroppedKeyword(package, name, keyword),)
             case MissingOperators(package):
                 return (DeclaredOperators(package),)
             case MissingArguments(_, needed):
-                return (Arguments(needed),)
+                return (Arguments(needed),) if needed else ()
             case MissingResource(package):
                 return (MadeResource(package, self._columns(stack)),)
         return ()

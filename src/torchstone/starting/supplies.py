@@ -79,6 +79,21 @@ class MadeVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class PretendedVersion:
+    """The version on which the program insists, said by a package of another one."""
+
+    kind: ClassVar[str] = "pretended-version"
+    package: str
+    version: str
+
+    def say(self) -> Text:
+        return Text(
+            f"the program insists on {self.package} {self.version}: the installed one says that it is that",
+            f"程序要求 {self.package} {self.version}：已安装的版本以此版本号自称",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class OlderDataclasses:
     """Fields whose default is an object that may be changed, as Python accepted them before 3.11."""
 
@@ -306,6 +321,7 @@ Supply = (
     SearchPath
     | StandIn
     | OldName
+    | PretendedVersion
     | MadeVersion
     | OlderDataclasses
     | NameStandIn

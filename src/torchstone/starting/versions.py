@@ -20,9 +20,11 @@ from torchstone.starting.obstacles import (
     Obstacle,
     OtherKeyword,
     OtherVersion,
+    StatedVersion,
 )
 
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_INSISTS = re.compile(r"assert\s+(\w+)\.__version__\s*==\s*['\"]([\w.+]+)['\"]")
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
 _NOT_THEIRS = ("torch", "numpy", "jaxtyping", "beartype", "typeguard")
 """What these refuse is the program's: the last three are there to judge their caller."""
@@ -94,6 +96,19 @@ def _asked_of_module(error: AttributeError) -> tuple[str, str]:
     given = last.f_code.co_varnames[:1]
     asked = last.f_locals.get(given[0], "") if given else ""
     return str(last.f_globals.get("__name__", "")), str(asked)
+
+
+def obstacle_of_stated_version(error: BaseException) -> Obstacle | None:
+    """A version of a package on which the program insists: `assert timm.__version__ == "0.3.2"`."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return None
+    frame, line = frames[-1]
+    match = _INSISTS.search(linecache.getline(frame.f_code.co_filename, line))
+    package = frame.f_globals.get(match[1]) if match else None
+    if match is None or not isinstance(package, ModuleType):
+        return None
+    return StatedVersion(package.__name__, match[2], version_of(package.__name__.partition(".")[0]))
 
 
 def obstacle_of_guarded_import(error: NameError) -> Obstacle | None:

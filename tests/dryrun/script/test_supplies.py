@@ -172,3 +172,17 @@ def test_a_hook_made_from_a_missing_class_and_a_version_that_is_written_at_insta
     )
     assert (report.findings, report.gaps, steps(report)) == ((), (), 1)
     assert any("own.version" in text for text in supplied(report))
+
+
+def test_a_version_on_which_the_program_insists(run: Run) -> None:
+    report = run(
+        STEP + "import yaml\nassert yaml.__version__ == '0.3.2'  # version check\n"
+        "step(model(torch.ones(3, 4)).sum())\n"
+    )
+    assert (report.findings, report.gaps, steps(report)) == ((), (), 1)
+    assert any("yaml 0.3.2" in text for text in supplied(report))
+
+
+def test_words_of_the_command_line_that_are_not_given_are_no_fault(run: Run) -> None:
+    with pytest.raises(InputError):
+        run("import sys\nprint(open(sys.argv[1]).read())\n")

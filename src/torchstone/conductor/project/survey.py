@@ -73,7 +73,8 @@ _OPTIMIZERS = {"step", "optim", "optimizer", "Adam", "AdamW", "SGD", "configure_
 """A backward pass without any of these makes no step."""
 _CALLED = {"fit", "train", "learn", "main", "run", "cli_main", "app"}
 _README_BYTES = 1 << 20
-_LAUNCHED = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "init_process_group"}
+_LAUNCHED = {"$RANK", "$WORLD_SIZE", "$LOCAL_RANK", "init_process_group"}
+"""A variable of the environment, or the call: a field of a configuration may be called `RANK`, too."""
 
 
 def survey(root: Path) -> ProjectFacts:
@@ -201,7 +202,7 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    """Identifiers of a node; of texts only those that name environment variables."""
+    """Identifiers of a node; of texts only those that name environment variables, after a `$`."""
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.Attribute):
@@ -212,8 +213,9 @@ def _words(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.alias):
         yield node.asname or node.name.rpartition(".")[2]
-    elif isinstance(node, ast.Constant) and node.value in _LAUNCHED:
-        yield str(node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if f"${node.value}" in _LAUNCHED:
+            yield f"${node.value}"
 
 
 def _is_module(node: ast.ClassDef) -> bool:

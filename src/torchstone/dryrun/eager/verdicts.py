@@ -36,7 +36,9 @@ _PLAIN = (torch.float32, torch.int64, torch.bool)
 class Verdicts:
     """The verdicts of one run."""
 
-    def __init__(self) -> None:
+    def __init__(self, asks_cuda: bool = False) -> None:
+        """`asks_cuda` where tensors on the CPU stand for those of a GPU."""
+        self._asks_cuda = asks_cuda
         self._known: dict[Form, Refusal | None] = {}
 
     def check(self, func: Any, args: Any, kwargs: dict[str, Any], result: Any) -> None:
@@ -51,7 +53,7 @@ class Verdicts:
             if len(self._known) >= MOST_FORMS or not _can_try(form, args, kwargs, result):
                 return
             with apart_from_program():
-                self._known[form] = _judge(form, args, kwargs)
+                self._known[form] = _judge(form, args, kwargs, self._asks_cuda)
         refusal = self._known[form]
         if refusal is not None:
             refusal.raise_again()
@@ -86,14 +88,14 @@ def _is_large(value: Any) -> bool:
     return type(value) is int and abs(value) > LARGEST_NUMBER
 
 
-def _judge(form: Form, args: Any, kwargs: dict[str, Any]) -> Refusal | None:
+def _judge(form: Form, args: Any, kwargs: dict[str, Any], asks_cuda: bool) -> Refusal | None:
     """A refusal counts if other dtypes are accepted in the same places, or if the sizes are the true
     ones and no integers could have decided: then only the call itself is left to be refused."""
     refusal = try_form(form, args, kwargs)
     if refusal is None:
         return None
     if refusal.is_missing_kernel():
-        only_here = all(item.on_cpu for item in form.tensors)
+        only_here = not asks_cuda and all(item.on_cpu for item in form.tensors)
         return refusal if only_here and _accepts_other_dtypes(form, args, kwargs) else None
     by_sizes = form.is_exact and not any(is_index(item.dtype) for item in form.tensors)
     return refusal if by_sizes or _accepts_other_dtypes(form, args, kwargs) else None

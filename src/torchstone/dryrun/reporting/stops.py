@@ -23,6 +23,7 @@ from torchstone.starting.obstacles import (
     MissingResource,
     OtherKeyword,
     OtherVersion,
+    StatedVersion,
 )
 from torchstone.starting.requirements import declared_requirements
 
@@ -41,6 +42,10 @@ _CLOSE = {
         "请放好数据，或用 --data 描述一个样本",
     ),
     "other-version": Text(
+        "run it with the environment of the project: --python PATH",
+        "请使用项目自己的环境运行：--python PATH",
+    ),
+    "stated-version": Text(
         "run it with the environment of the project: --python PATH",
         "请使用项目自己的环境运行：--python PATH",
     ),
@@ -126,6 +131,10 @@ _SAYS = {
     "other-version": Text(
         "{package} {installed} is installed and has no {name}{wanted}",
         "已安装的 {package} {installed} 中没有 {name}{wanted_zh}",
+    ),
+    "stated-version": Text(
+        "the program insists on another version of {package} than {installed}",
+        "程序要求的 {package} 版本与已安装的 {installed} 不同",
     ),
     "older-python": Text(
         "the program is written for an older Python ({message})",
@@ -263,7 +272,7 @@ def _missing(stop: Stop) -> dict[str, str]:
         return {"name": obstacle.name}
     if isinstance(obstacle, MissingOperators | MissingResource):
         return {"package": obstacle.package}
-    if isinstance(obstacle, BrokenCall):
+    if isinstance(obstacle, BrokenCall | StatedVersion):
         return {"package": obstacle.package, "installed": obstacle.installed}
     if isinstance(obstacle, OtherKeyword):
         return {

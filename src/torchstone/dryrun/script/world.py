@@ -36,7 +36,7 @@ from torchstone.dryrun.script.endings import ended, exited, failed
 from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.fakes.backward_hooks import hold_back_errors
 from torchstone.dryrun.script.fakes.calls import Calls, follow_modules
-from torchstone.dryrun.script.fakes.conversions import answer_conversions
+from torchstone.dryrun.script.fakes.conversions import answer_conversions, copy_stale_tensors
 from torchstone.dryrun.script.fakes.lazy import convert_modules, fake_parameters, make_mode
 from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.fakes.pickling import allow_pickling
@@ -175,6 +175,7 @@ def prepare(session: Session, sink: Sink) -> World:
     answers = Answers(session)
     calls.check_values = answers.known.check_function
     session.value_of = answers.known.value_of
+    copy_stale_tensors(session, calls, answers)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
     answers.observers.append(memory.observe)
     return World(

@@ -133,11 +133,29 @@ def plain_arguments(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[tuple
     return tuple(
         (name, repr(value)[:80])
         for name, value in named_arguments(func, args, kwargs)
-        if not isinstance(value, torch.Tensor)
-        and not (
-            isinstance(value, (tuple, list)) and any(isinstance(x, torch.Tensor) for x in value)
-        )
+        if _is_plain(value)
     )
+
+
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    slice,
+)
+"""What can be written down: objects of the program may be half made, and refuse."""
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, (*_PLAIN, torch.memory_format))
 
 
 def named_arguments(func: Any, args: Any, kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from torchstone.observe.compat.modes import DisableTorchFunction
 from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 from torchstone.observe.undo import Undo
 
@@ -45,18 +44,24 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class MetaAutocast(TorchFunctionMode):
-    """Casts the arguments of the functions on PyTorch's lists."""
+    """Casts the arguments of the functions on PyTorch's lists, unless a region inside of it has the say."""
 
-    def __init__(self, dtype: torch.dtype, refused: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        dtype: torch.dtype,
+        refused: frozenset[str] = frozenset(),
+        is_innermost: Callable[[], bool] = lambda: True,
+    ) -> None:
         super().__init__()
         self._dtype = dtype
         self._refused = refused
+        self._is_innermost = is_innermost
         self._weights: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = getattr(func, "__name__", "")
+        name = getattr(func, "__name__", "") if self._is_innermost() else ""
         target = None
         if name in self._refused:
             raise RuntimeError(f"torch.nn.functional.{name} {_UNSAFE}")
@@ -137,11 +142,9 @@ class _Regions:
         if wanted.casts():
             self._tell(str(wanted.dtype).removeprefix("torch."))
             refused = _REFUSED_BY_CUDA if wanted.device_type == "cuda" else frozenset[str]()
-            return MetaAutocast(wanted.dtype, refused)
-        around = self.innermost(wanted.device_type)
-        if around is None and self._open:  # of another device: activation checkpointing names both
-            return contextlib.nullcontext()
-        return _Paused()
+            kind = wanted.device_type
+            return MetaAutocast(wanted.dtype, refused, lambda: self.innermost(kind) is wanted)
+        return contextlib.nullcontext()
 
     def innermost(self, device_type: str) -> _Region | None:
         wanted = self.type_of(device_type)
@@ -205,13 +208,3 @@ def _answer_questions(undo: Undo, regions: _Regions) -> None:
     undo.set(torch, "get_autocast_gpu_dtype", lambda: get_autocast_dtype("cuda"))
     undo.set(torch.amp, "is_autocast_available", is_autocast_available)
     undo.set(torch.amp.autocast_mode, "is_autocast_available", is_autocast_available)
-
-
-class _Paused(TorchFunctionMode):
-    """A region with `enabled=False` inside another: functions run as they are."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        with DisableTorchFunction():
-            return func(*args, **(kwargs or {}))

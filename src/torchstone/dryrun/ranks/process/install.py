@@ -18,6 +18,7 @@ import torch.multiprocessing as torch_processes
 
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks.posts import NEW_GROUP
+from torchstone.dryrun.ranks.process.batch_norm import synchronise_statistics
 from torchstone.dryrun.ranks.process.group import DryGroup, check_splits
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.replicas import Replicas
@@ -85,6 +86,8 @@ def install(session: Session, link: Link, answers: Answers, world_size: int) -> 
     _replace_new_group(groups)
     _replace_spawn(session)
     _replace_wrappers(session)
+    if session.settings.cuda:
+        synchronise_statistics()
     answers.functional = lambda func, args: _functional(groups, func, args)
     for name in ("is_nccl_available", "is_gloo_available"):
         replace_everywhere(getattr(c10d, name), lambda: True)

@@ -35,7 +35,7 @@ LARGE = 1 << 20
 """Factories above a million elements give fake tensors: below it real ones cost less than 10 ms."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
-_ALL = ("Tensor.all", "torch.all", "torch._is_all_true")
+_ALL = ("Tensor.all", "torch.all", "torch._is_all_true", "torch.isfinite", "Tensor.isfinite")
 _DEVICE = torch.ops.prim.device.default
 _EQUAL = (aten.equal.default,)
 _PACK = aten._pack_padded_sequence.default
@@ -54,7 +54,7 @@ class Answers(TorchDispatchMode):
         self.session = session
         self._stale: set[StorageWeakRef] = set()
         """Real storages into which a fake value was written: what they hold is out of date."""
-        self._verdicts = Verdicts()
+        self._verdicts = Verdicts(session.settings.play_ranks and session.settings.cuda)
         self.known = KnownValues(self.is_stale)
         self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
         """Are told of every operator that had a fake input or made a fake tensor."""

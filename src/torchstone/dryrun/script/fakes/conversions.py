@@ -9,7 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.text import Text
-from torchstone.dryrun.script.fakes.answers import scalar_for
+from torchstone.dryrun.script.fakes.answers import Answers, scalar_for
 from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session, is_fake
@@ -108,6 +108,22 @@ def answer_conversions(session: Session, calls: Calls) -> None:
     calls.handlers[torch.Tensor.tolist] = tolist
     calls.handlers[torch.Tensor.__format__] = formatted
     calls.handlers[torch.Tensor.__repr__] = represented
+
+
+def copy_stale_tensors(session: Session, calls: Calls, answers: Answers) -> None:
+    """A deep copy of a real tensor whose value is no longer known is one, too."""
+
+    def copy(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        tensor = args[0]
+        if is_fake(tensor) or not answers.is_stale(tensor):
+            return calls.call(func, args, kwargs)
+        with disable_modes(), DisableTorchFunction():
+            made = func(*args, **kwargs)
+        answers.mark_stale(made)
+        session.give_number(made, session.number_of(tensor))
+        return made
+
+    calls.handlers[torch.Tensor.__deepcopy__] = copy
 
 
 def _ones(tensor: torch.Tensor) -> Text:
