@@ -14,6 +14,7 @@ import pytest
 from torchstone.kernels import Candidate, verify
 from torchstone.kernels.harness.kits.triton_lanes import batches
 from torchstone.kernels.problem import problem_from_source
+from torchstone.kernels.sessions import processes
 from torchstone.kernels.sessions.workshop import Workshop
 
 PROBLEM = """import torch
@@ -99,11 +100,12 @@ def test_an_interpreted_kernel_is_run_at_the_problems_own_size(workshop: Worksho
 
 
 def test_a_kernel_that_refuses_cut_inputs_gets_larger_ones(
-    tmp_path: Path, workshop: Workshop, few_sizes: None
+    tmp_path: Path, workshop: Workshop, few_sizes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A block of its own may not fit into what was cut for the interpreter."""
+    monkeypatch.setattr(processes, "MOST_INTERPRETED", 1 << 10)
     problem = tmp_path / "problem.py"
-    problem.write_text(ROWS.replace("ROWS", "300, 256"))
+    problem.write_text(ROWS.replace("ROWS", "12, 256"))
     verdict = verify(problem, Candidate(WHOLE_ROWS, "triton"), seeds=2, workshop=workshop)
     assert verdict.outcome == "accepted", verdict.error_log()
 

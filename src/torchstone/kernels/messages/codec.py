@@ -28,7 +28,7 @@ class CodecError(ValueError):
 
 def to_wire(value: object) -> object:
     """A message, or a part of one, as what JSON can hold."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if isinstance(value, list | tuple):
