@@ -9,6 +9,7 @@ from tests.kernels.referees import loaded
 from torchstone.core.errors import InputError
 from torchstone.kernels import Candidate, Problem, Verdict, verify
 from torchstone.kernels.harness.inputs.structure import structures_of
+from torchstone.kernels.harness.reference import running
 from torchstone.kernels.sessions.workshop import Workshop
 
 FORM = """import torch
@@ -376,8 +377,9 @@ def get_init_inputs():
 """
 
 
-def test_what_is_refused_for_its_numbers_is_not_cut() -> None:
+def test_what_is_refused_for_its_numbers_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shapes alone say that fewer columns are fine; a real run says that they are not."""
+    monkeypatch.setattr(running, "LARGE_INPUTS", 0)
     plan = loaded(NEEDS_NUMBERS, "torch", 2).plan
     assert plan.reference.needs_numbers
     assert [tuple(case.inputs[0].shape) for case in plan.cases] == [(16, 700), (16, 700)]
@@ -387,10 +389,11 @@ def test_what_is_refused_for_its_numbers_is_not_cut() -> None:
 def test_shapes_are_told_without_computing(columns: int, known: bool) -> None:
     source = ONE_LAYER.replace("COLUMNS", "7")
     reference = loaded(source, "torch", 2).plan.reference
-    found = reference.shapes_without_computing([torch.rand(3, columns)], 1)
-    assert found == ([torch.Size([3, 5])] if known else None)
+    found = reference.shapes_without_computing([torch.rand(20_000, columns)], 1)
+    assert found == ([torch.Size([20_000, 5])] if known else None)
     assert (
-        reference.shapes_without_computing([torch.zeros(3, columns, dtype=torch.int64)], 1) is None
+        reference.shapes_without_computing([torch.zeros(20_000, columns, dtype=torch.int64)], 1)
+        is None
     )
 
 

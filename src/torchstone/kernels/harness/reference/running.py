@@ -128,6 +128,8 @@ def like(leaf: object, tensor: torch.Tensor) -> object:
 
 CHANCE = 99
 """The seed under which the reference is called."""
+LARGE_INPUTS = 1 << 16
+"""Elements from which on shapes are found without computing: below, a real run is faster."""
 REMADE = 1000
 """Seeds from here on stand for models that are made with other arguments than the problem's own."""
 
@@ -206,6 +208,9 @@ class Reference:
 
         None where the model needs its numbers, or refuses: only a real run tells then.
         """
+        sizes = (item.numel() for item in leaves_of(inputs) if isinstance(item, torch.Tensor))
+        if sum(sizes) < LARGE_INPUTS:
+            return None
         return self._run_without_numbers(inputs, seed, contextlib.nullcontext())
 
     def largest_step(self, inputs: Values) -> int:
