@@ -52,18 +52,24 @@ dist.barrier()
             False,
         ),
         (
-            "import os, torch.distributed as d\nddp = int(os.environ.get('RANK', -1)) != -1\n"
-            "if ddp:\n    d.init_process_group('nccl')\n    local = int(os.environ['LOCAL_RANK'])\n",
+            (
+                "import os, torch.distributed as d\nddp = int(os.environ.get('RANK', -1)) != -1\n"
+                "if ddp:\n    d.init_process_group('nccl')\n    local = int(os.environ['LOCAL_RANK'])\n"
+            ),
             False,
         ),
         (
-            "import os, torch.distributed as d\nif 'RANK' in os.environ and 'WORLD_SIZE' in os.environ:\n"
-            "    d.init_process_group('nccl')\n",
+            (
+                "import os, torch.distributed as d\nif 'RANK' in os.environ and 'WORLD_SIZE' in os.environ:\n"
+                "    d.init_process_group('nccl')\n"
+            ),
             False,
         ),
         (
-            "import os, torch.distributed as d\nlocal = int(os.environ.get('LOCAL_RANK', 0))\n"
-            "d.init_process_group('nccl')\n",
+            (
+                "import os, torch.distributed as d\nlocal = int(os.environ.get('LOCAL_RANK', 0))\n"
+                "d.init_process_group('nccl')\n"
+            ),
             True,
         ),
         ("def broken(:\n", False),

@@ -111,3 +111,25 @@ def test_what_cannot_be_installed_is_an_error_of_the_input(project: Path, tmp_pa
         build_environment(
             project, tmp_path / "cache", lambda _: Finished(1, "", "no route to host")
         )
+
+
+@pytest.mark.parametrize(
+    "said", ["ERROR: No matching distribution found for visdom (from torchnet)", "ERROR: no idea"]
+)
+def test_one_package_that_cannot_be_had_does_not_refuse_the_others(
+    said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text("torchnet\npandas\n")
+
+    def client(command: Sequence[str]) -> Finished:
+        if "torchnet" in command:
+            return Finished(1, "", said)
+        rows = [
+            {"metadata": {"name": name, "version": "9"}, "download_info": {"url": f"{name}.whl"}}
+            for name in ("pandas",)
+            if "pandas" in command
+        ]
+        return Finished(0, json.dumps({"install": rows}))
+
+    built = build_environment(tmp_path, tmp_path / "cache", client)
+    assert (built.installed, built.failed) == (("pandas",), ("torchnet",))

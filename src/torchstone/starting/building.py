@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +28,9 @@ _MOST_TRIES = 24
 """Each try of the resolver takes away one thing that the index does not have."""
 _ALL_TRIES = 8
 """Tries with all that is declared; files of conda name dozens of libraries of the system."""
-_NONE_FOUND = re.compile(r"No matching distribution found for ([A-Za-z0-9][\w.-]*)")
+_NONE_FOUND = re.compile(
+    r"No matching distribution found for ([A-Za-z0-9][\w.-]*)[^\n(]*(?:\(from ([A-Za-z0-9][\w.-]*))?"
+)
 _CONFLICT = re.compile(r"Cannot install (.+?) because")
 _BEFORE_2 = re.compile(r"<\s*2(?![\d])|[=~]=\s*[01]\.|<=?\s*1\b|<=?\s*1\.")
 """Versions of numpy from before its names changed."""
@@ -148,14 +150,35 @@ def _resolve(
         elif any(item.versions for item in left.values()):
             left = {name: replace(item, versions="") for name, item in left.items()}
         else:
-            _refuse(finished.errors)
+            return _resolve_apart(left.values(), command, run, failed)
     return (), tuple(failed)
+
+
+def _resolve_apart(
+    wanted: Iterable[Requirement], command: Sequence[str], run: Run, failed: Sequence[str]
+) -> tuple[tuple[_Wheel, ...], tuple[str, ...]]:
+    """Where nobody says what stands in the way: each requirement by itself; the first choice of a version stays."""
+    found: dict[str, _Wheel] = {}
+    left_out = list(failed)
+    errors = ""
+    for item in wanted:
+        finished = run([*command, str(item)])
+        if finished.code:
+            left_out.append(str(item))
+            errors = finished.errors
+            continue
+        for wheel in _wheels(finished.printed):
+            found.setdefault(wheel.name, wheel)
+    if errors and not found:
+        _refuse(errors)
+    return tuple(found.values()), tuple(left_out)
 
 
 def _named_in(errors: str, left: Mapping[str, Requirement]) -> str:
     """The requirement that has no wheel, or the last one of those that do not fit each other."""
     if match := _NONE_FOUND.search(errors):
-        return _key(match[1])
+        asked_by = _key(match[2] or "")
+        return asked_by if _key(match[1]) not in left and asked_by in left else _key(match[1])
     if match := _CONFLICT.search(errors):
         names = [_key(word.strip().partition("=")[0]) for word in re.split(r",| and ", match[1])]
         return next((name for name in reversed(names) if name in left), "")
