@@ -12,6 +12,7 @@ from torchstone.kernels.c import linking as build
 from torchstone.kernels.c.linking import build_runner
 from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource, Fault, read_c
+from torchstone.kernels.messages.facts import RecordedArgument, RecordedCall
 from torchstone.kernels.sessions.workshop import Workshop
 
 SANITIZED = """
@@ -136,13 +137,11 @@ def test_overlapping_arguments_share_a_buffer() -> None:
     source = source_of("void f(float *x, float *y, long n) { }")
     assert isinstance(source, CSource)
     arguments = [
-        {"start": 1000, "size": 8, "buffer": 0},
-        {"start": 1004, "size": 8, "buffer": 1},
-        {"scalar": 3},
+        RecordedArgument(start=1000, size=8, buffer=0),
+        RecordedArgument(start=1004, size=8, buffer=1),
+        RecordedArgument(3),
     ]
-    packed = pack_calls(
-        source, [{"function": "f", "arguments": arguments}], [b"abcdefgh", b"EFGHijkl"]
-    )
+    packed = pack_calls(source, [RecordedCall("f", arguments)], [b"abcdefgh", b"EFGHijkl"])
     assert packed.startswith(struct.pack("<qqq", 1, 0, 1) + struct.pack("<q", 12) + b"abcdEFGHijkl")
     assert packed.endswith(struct.pack("<qqqqqqqq", 2, 0, 0, 2, 0, 4, 0, 3))
 
@@ -151,8 +150,7 @@ def test_packs_of_calls_follow_each_other() -> None:
     source = source_of("void f(long n) { }")
     assert isinstance(source, CSource)
     one, two = (
-        pack_calls(source, [{"function": "f", "arguments": [{"scalar": n}]}] * n, [])
-        for n in (1, 2)
+        pack_calls(source, [RecordedCall("f", [RecordedArgument(n)])] * n, []) for n in (1, 2)
     )
     assert in_a_row([one, two]) == struct.pack("<q", 3) + one[8:] + two[8:]
     assert in_a_row([]) == struct.pack("<q", 0)

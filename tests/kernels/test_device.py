@@ -17,10 +17,11 @@ from torchstone.kernels.device.assembling import Assembler, DeviceSession, assem
 from torchstone.kernels.device.compiling import Compiled, Target, compiled
 from torchstone.kernels.device.on_gpu import OnDevice, found_device, run_on
 from torchstone.kernels.gates import device as gate
+from torchstone.kernels.messages.to_referee import Done
 from torchstone.kernels.problem import problem_from_source
 from torchstone.kernels.sessions.first_session import _Course
 from torchstone.kernels.sessions.run import Run
-from torchstone.kernels.sessions.workshop import Workshop, clean_environment
+from torchstone.kernels.sessions.workshop import SessionError, Workshop, clean_environment
 
 TRITON = """import numpy
 import torch
@@ -261,7 +262,10 @@ def test_a_session_that_asks_in_another_way_is_ended(workshop: Workshop) -> None
     tool = assembler(80)
     assert isinstance(tool, Assembler)
     session = DeviceSession.of(workshop.open("triton_device"), tool)
-    assert "error" in session.ask({"do": "no such thing"}, seconds=30)[0]
+    with pytest.raises(
+        SessionError
+    ):  # no compiler is open, and what it is asked is none of its questions
+        session.ask(Done(), Done, seconds=30)
     session.end(late=True)
 
 
@@ -277,7 +281,7 @@ def test_a_right_kernel_is_right_on_a_device_and_timed_there(made: Made) -> None
     ran = on_host(run)
     assert not ran.nothing
     assert not ran.wrong
-    assert not ran.changed(run.facts["writes_inputs"])
+    assert not ran.changed(run.facts.writes_inputs)
     assert len(ran.calls) > run.seeds + 4
     assert {"own", "strided", "nan", "swapped"} <= {call.family for call in ran.calls}
     assert len(ran.ours_s) == len(ran.theirs_s) == 9

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from tests.kernels.referees import loaded
 from tests.kernels.test_rounded_steps import ONE
 from torchstone.kernels import verify
 from torchstone.kernels.harness.judging.diagnosis import causes_of
-from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.judging.referee import judge_answer
 from torchstone.kernels.harness.values import encode
+from torchstone.kernels.messages.codec import to_wire
+from torchstone.kernels.messages.facts import Cause, Facts, PlannedCase
+from torchstone.kernels.messages.trees import AnswerTree
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.workshop import Workshop
@@ -61,11 +64,10 @@ def test_the_mistake_is_named(code: str) -> None:
     source = ONE.format(body=body).replace(
         "torch.randn(24, 40)", inputs.format(scale=scale, start=start)
     )
-    referee = Referee(source, "torch", 2)
-    referee.load(1 << 20)
-    case = referee.cases[0]
-    found = causes_of(referee.reference, case, 0, kernel(case.inputs[0]))
-    assert [item["code"] for item in found] == [code]
+    referee = loaded(source, "torch", 2, 1 << 20)
+    case = referee.plan.cases[0]
+    found = causes_of(referee.plan.reference, case, 0, kernel(case.inputs[0]))
+    assert [item.code for item in found] == [code]
     words = _WORDS[code](found[0])
     for text in (words.why, words.remedy):
         assert text.en
@@ -75,45 +77,43 @@ def test_the_mistake_is_named(code: str) -> None:
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf")])
 def test_an_answer_that_is_infinite_everywhere_can_be_told(value: float) -> None:
-    referee = Referee(ONE.format(body=SOFTMAX), "torch", 2)
-    referee.load(1 << 20)
-    case = referee.cases[0]
-    found = causes_of(referee.reference, case, 0, torch.full_like(case.inputs[0], value))
-    json.dumps(found, allow_nan=False)
+    referee = loaded(ONE.format(body=SOFTMAX), "torch", 2, 1 << 20)
+    case = referee.plan.cases[0]
+    found = causes_of(referee.plan.reference, case, 0, torch.full_like(case.inputs[0], value))
+    json.dumps([to_wire(item) for item in found], allow_nan=False)
 
 
 def test_a_right_answer_has_no_cause() -> None:
-    referee = Referee(ONE.format(body=SOFTMAX), "torch", 2)
-    referee.load(1 << 20)
-    case = referee.cases[0]
-    assert not causes_of(referee.reference, case, 0, torch.softmax(case.inputs[0], -1))
+    referee = loaded(ONE.format(body=SOFTMAX), "torch", 2, 1 << 20)
+    case = referee.plan.cases[0]
+    assert not causes_of(referee.plan.reference, case, 0, torch.softmax(case.inputs[0], -1))
 
 
 def test_the_first_wrong_element_is_the_first_and_the_largest_error_is_told_apart() -> None:
-    referee = Referee(ONE.format(body="x * 2"), "torch", 2)
-    referee.load(1 << 20)
-    case = referee.cases[0]
+    referee = loaded(ONE.format(body="x * 2"), "torch", 2, 1 << 20)
+    case = referee.plan.cases[0]
     answer = case.inputs[0] * 2
     answer[3, 4] += 1e-3
     answer[20, 1] += 1.0
     buffers: list[bytes] = []
-    tree = {"structure": "*", "leaves": [encode(answer, buffers)]}
-    fact = referee.judge(0, tree, buffers)["outputs"][0]["error"]
-    assert fact["index"] == [3, 4]
-    assert fact["units"] > 100 * fact["here"] > 100 * fact["allowed"]
-    assert fact["count"] == 2
+    tree = AnswerTree("*", [encode(answer, buffers)])
+    fact = judge_answer(referee, 0, tree, buffers).outputs[0].error
+    assert fact is not None
+    assert fact.index == [3, 4]
+    assert fact.units > 100 * fact.here > 100 * fact.allowed  # type: ignore[operator]
+    assert fact.count == 2
 
 
 @pytest.mark.parametrize("family", ["scalars", "truths", "strided", "larger", "tiny", "zeros"])
 def test_a_family_that_fails_alone_says_what_it_tells(family: str) -> None:
-    words = advice_for([Call(0, family, 0, "2×2")])
+    words = advice_for([Call(PlannedCase(0, family, 0, "2×2"))])
     assert words.why.en
     assert words.why.zh
 
 
 def test_the_cause_comes_before_the_family() -> None:
-    facts: dict[str, Any] = {"causes": [{"code": "sign"}]}
-    words = advice_for([Call(0, "tiny", 0, "2×2"), Call(1, "tiny", 1, "2×2", facts=facts)])
+    case = PlannedCase(0, "tiny", 0, "2×2")
+    words = advice_for([Call(case), Call(case, facts=Facts(causes=[Cause("sign")]))])
     assert "sign" in words.why.en
 
 
@@ -128,14 +128,13 @@ def test_the_cause_comes_before_the_family() -> None:
 def test_a_rounding_goes_both_ways(body: str, said: str) -> None:
     """A sum that is a little too large makes every value too small: no rounding does."""
     known = load_problem("softmax")
-    referee = Referee(known.source, known.framework, 2)
-    referee.load(1 << 16)
-    case = referee.cases[0]
+    referee = loaded(known.source, known.framework, 2, 1 << 16)
+    case = referee.plan.cases[0]
     got = eval(body, {"torch": torch, "x": case.inputs[0]}).double()
     found = [
-        item for item in causes_of(referee.reference, case, 0, got) if item["code"] == "precision"
+        item for item in causes_of(referee.plan.reference, case, 0, got) if item.code == "precision"
     ]
-    assert [said in item["format"] for item in found] == ([True] if said else [])
+    assert [said in item.format for item in found] == ([True] if said else [])
 
 
 SCALED = """import torch

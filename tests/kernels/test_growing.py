@@ -16,6 +16,7 @@ from torchstone.kernels.harness.inputs.growing import (
     prime_above,
 )
 from torchstone.kernels.harness.inputs.value_families import Group, groups_of
+from torchstone.kernels.messages.facts import PlannedCase
 from torchstone.kernels.sessions.larger import MOST_WORK, Larger, powers_of
 
 
@@ -71,8 +72,8 @@ def test_places_reach_into_what_is_new_or_stay_where_they_were() -> None:
     assert torch.equal(near[1], index)
 
 
-def case(group: int, *sizes: int) -> dict[str, Any]:
-    return {"group": group, "sizes": list(sizes)}
+def case(group: int, *sizes: int) -> PlannedCase:
+    return PlannedCase(0, "larger", 0, "", sizes=list(sizes), group=group)
 
 
 def test_a_step_of_each_comes_first_and_the_dearest_not_at_all() -> None:
@@ -82,7 +83,7 @@ def test_a_step_of_each_comes_first_and_the_dearest_not_at_all() -> None:
     larger = Larger.plan(cases, [((22, 83), 300), ((1, 83), 14), ((22, 1), 300)])
     taken = []
     while (item := larger.take()) is not None:
-        rows, width = item["sizes"]
+        rows, width = item.sizes
         taken.append((rows, width))
         larger.done(item, 300 * rows // 22)
     assert taken == [(22, 167), (45, 83), (22, 251), (67, 83), (22, 1031)]
@@ -104,8 +105,8 @@ def test_what_no_other_size_shows_does_not_wait_for_the_steps_of_its_size() -> N
     larger = Larger.plan(cases, [((22, 9), 300), ((22, 5), 300)])
     taken = []
     while (item := larger.take()) is not None:
-        taken.append(item["group"])
-        larger.done(item, 600 if item["group"] == 0 else 3000)
+        taken.append(item.group)
+        larger.done(item, 600 if item.group == 0 else 3000)
     assert taken[:2] == [0, APART]
 
 

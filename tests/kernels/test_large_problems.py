@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.kernels.referees import loaded
 from torchstone.kernels import verify
-from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.inputs.planning import load_plan, open_plan
+from torchstone.kernels.harness.inputs.sizing import plan_families
+from torchstone.kernels.harness.inputs.slender import plan_slender
 from torchstone.kernels.sessions.bad_problem import large_problem
 from torchstone.kernels.sessions.workshop import Workshop
 
@@ -41,16 +44,15 @@ ONLY_ITS_OWN = 'assert x.shape == (600, 600), "no other size"'
     ("size", "cut", "largest"), [("500, 500", False, 500), ("600, 600", True, 61)]
 )
 def test_families_of_large_problems_have_smaller_sizes(size: str, cut: bool, largest: int) -> None:
-    referee = Referee(RELU.format(size=size), "torch", 2)
-    referee.load(0)
-    plan = referee.plan(2, 2, 1)
-    assert plan["cut"] is cut
-    negative = next(case for case in plan["cases"] if case["family"] == "negative")
-    assert max(negative["sizes"]) == largest
+    plan = loaded(RELU.format(size=size), "torch", 2).plan
+    planned = plan_families(plan, 2, 2, 1)
+    assert planned.cut is cut
+    negative = next(case for case in planned.cases if case.family == "negative")
+    assert max(negative.sizes) == largest
     if cut:
-        whole = referee.plan(3, 0, 1)
-        negative = next(case for case in whole["cases"] if case["family"] == "negative")
-        assert max(negative["sizes"]) == 600
+        whole = plan_families(plan, 3, 0, 1)
+        negative = next(case for case in whole.cases if case.family == "negative")
+        assert max(negative.sizes) == 600
 
 
 @pytest.mark.parametrize(
@@ -71,3 +73,54 @@ def test_a_problem_that_is_too_large_is_told_so() -> None:
     said = str(large_problem("huge", 6 << 30))
     assert "more than 6 GiB" in said
     assert "--memory" in said
+
+
+NORM = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm((64, 600))
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def get_inputs():
+    return [torch.rand(48, 64, 600)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_cannot_be_cut_is_cut_elsewhere() -> None:
+    plan = open_plan(NORM, "torch", 5)
+    found = load_plan(plan, 1 << 16)
+    assert (found.seeds, found.heavy, found.small) == (2, True, True)
+    assert [case.shapes for case in found.cases] == ["2×64×600"] * 2
+
+
+CUBE = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.clamp(min=0).sum(-1)
+
+
+def get_inputs():
+    return [torch.rand(16, 16, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_size_that_three_sides_have_does_not_grow_to_a_thousand() -> None:
+    plan = loaded(CUBE, "torch", 2).plan
+    sizes = {case.size for case in plan_slender(plan).cases}
+    assert {1, 2, 3, 5, 131} == sizes  # a cube of 257 would hold seventeen million

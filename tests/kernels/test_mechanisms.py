@@ -12,17 +12,22 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.kernels.referees import loaded
 from torchstone.kernels.candidate import Candidate
 from torchstone.kernels.harness.calling import bursts
 from torchstone.kernels.harness.calling.keeping import MOST_ANSWERS, Kept, meet, span_of
 from torchstone.kernels.harness.calling.red_zones import Zones
-from torchstone.kernels.harness.inputs import growing, lines, scales, slender, whole
+from torchstone.kernels.harness.inputs import enlarging, growing, lines, scales, slender, whole
 from torchstone.kernels.harness.inputs import value_families as families
-from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.inputs.sizing import plan_families
+from torchstone.kernels.harness.judging.referee import Referee, give_inputs, judge_answer
 from torchstone.kernels.harness.values import decode, encode
+from torchstone.kernels.messages.facts import Argument, Facts, KernelLaunch, PlannedCase
+from torchstone.kernels.messages.to_candidate import Reply
+from torchstone.kernels.messages.trees import AnswerTree
 from torchstone.kernels.problem import load_problem
 from torchstone.kernels.sessions import first_session, larger
-from torchstone.kernels.sessions.calls import WRONG, Call
+from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verifier import verify
 
@@ -42,37 +47,36 @@ def one_thread() -> Iterator[None]:
 def planned(problem: str, family: str) -> Referee:
     """The problem with its families, as far as the one in question, as cheap kernels get them."""
     known = load_problem(problem)
-    referee = Referee(known.source, known.framework, 2)
-    referee.load(0)
+    referee = loaded(known.source, known.framework, 2)
     if family == families.LARGER:
-        referee.larger(2, 0)
+        enlarging.plan_larger(referee.plan, 2, 0)
     elif family == families.LENGTHS:
-        referee.lengths(larger.LONGEST)
+        enlarging.plan_lengths(referee.plan, larger.LONGEST)
     elif family == families.SLENDER:
-        referee.slender()
+        slender.plan_slender(referee.plan)
     else:
-        referee.plan(2, 2, 0)
+        plan_families(referee.plan, 2, 2, 0)
     return referee
 
 
-def judged(referee: Referee, number: int, kernel: Kernel) -> dict[str, Any]:
+def judged(referee: Referee, number: int, kernel: Kernel) -> Facts:
     """What the referee says of a kernel that gets its inputs in memory as a candidate does."""
-    header, given = referee.inputs(number)
-    inputs = decode(header["tree"], given, Zones().place)
+    asked, given = give_inputs(referee.plan, number)
+    inputs = decode(asked.tree, given, Zones().place)
     buffers: list[bytes] = []
     leaf = encode(kernel(*inputs), buffers)
-    return referee.judge(number, {"structure": "*", "leaves": [leaf]}, buffers)
+    return judge_answer(referee, number, AnswerTree("*", [leaf]), buffers)
 
 
 def failed(problem: str, kernel: Kernel, family: str, plan: str = "") -> list[str]:
     """The shapes of one family at which the kernel is wrong."""
     referee, found = planned(problem, plan or family), []
-    for case in referee.cases:
+    for case in referee.plan.cases:
         if case.family != family:
             continue
         told = judged(referee, case.number, kernel)
-        assert not told["form"], told
-        if any("error" in item or "whole" in item for item in told["outputs"]):
+        assert not told.form, told
+        if any(item.error or item.whole for item in told.outputs):
             found.append(" ".join("×".join(map(str, item.shape)) for item in case.inputs))
     return found
 
@@ -295,8 +299,8 @@ def short_rows(x: torch.Tensor) -> torch.Tensor:
 def test_a_layer_is_made_anew_with_other_widths(cut: Kernel) -> None:
     referee = planned("linear_gelu", "slender")
     wrong, widths = [], set()
-    for case in referee.cases:
-        model = referee.reference.model(case.seed)
+    for case in referee.plan.cases:
+        model = referee.plan.reference.model(case.seed)
 
         def kernel(x: torch.Tensor, model: Any = model) -> torch.Tensor:
             sums = functional.linear(cut(x), cut(model.weight.detach()), model.bias.detach())
@@ -304,7 +308,7 @@ def test_a_layer_is_made_anew_with_other_widths(cut: Kernel) -> None:
 
         told = judged(referee, case.number, kernel)
         widths.add(model.weight.shape)
-        if any("error" in item for item in told["outputs"]):
+        if any(item.error for item in told.outputs):
             wrong.append(model.weight.shape[1])
     assert {1, 2, 3, 5, 26, 131, 257, 521, 1031} == {width for _, width in widths}
     assert {1, 2, 3, 5, 21, 131, 257, 521, 1031} == {outputs for outputs, _ in widths}
@@ -313,7 +317,7 @@ def test_a_layer_is_made_anew_with_other_widths(cut: Kernel) -> None:
 
 def test_a_batch_of_one_grows_by_inputs_of_other_seeds() -> None:
     referee = planned("depthwise_conv2d", "slender")
-    batches = [case.inputs[0] for case in referee.cases if case.size and case.group == 0]
+    batches = [case.inputs[0] for case in referee.plan.cases if case.size and case.group == 0]
     assert sorted(item.shape[0] for item in batches) == [1, 2, 3, 5]
     two = next(item for item in batches if item.shape[0] == 2)
     assert not torch.equal(two[0], two[1])
@@ -331,26 +335,27 @@ def test_what_is_there_to_be_repeated_is_no_batch() -> None:
 
 
 def test_a_size_that_fits_by_accident_is_no_case() -> None:
-    widths = {case.inputs[0].shape[1] for case in planned("swiglu", "slender").cases}
+    widths = {case.inputs[0].shape[1] for case in planned("swiglu", "slender").plan.cases}
     assert widths == {2, 150}  # three halved are two and one
 
 
 def test_what_stood_alone_tells_what_it_will_cost() -> None:
+    def case(group: int, size: int) -> PlannedCase:
+        return PlannedCase(0, "slender", 0, "", group=group, size=size)
+
     costs = larger.Slender(left=1000)
-    assert costs.expected({"group": 0, "size": 2}) <= costs.left
+    assert costs.expected(case(0, 2)) <= costs.left
     for size in (2, 3, 5):
-        costs.done({"group": 0, "size": size}, 10 * size)  # a program for each
-        costs.done({"group": 1, "size": size}, 20)  # one block holds them
-    assert costs.expected({"group": 0, "size": 131}) == pytest.approx(1310)
-    assert costs.expected({"group": 1, "size": 131}) == pytest.approx(20 * 131 / 32)
+        costs.done(case(0, size), 10 * size)  # a program for each
+        costs.done(case(1, size), 20)  # one block holds them
+    assert costs.expected(case(0, 131)) == pytest.approx(1310)
+    assert costs.expected(case(1, 131)) == pytest.approx(20 * 131 / 32)
     assert costs.left == 1000 - 100 - 60
 
 
 def test_every_family_has_its_first_case_before_one_has_its_second() -> None:
-    cases = [
-        {"family": name, "number": i, "resized": name == "c"} for i, name in enumerate("aabbcc")
-    ]
-    assert [item["number"] for item in first_session._in_rounds(cases)] == [0, 2, 4, 5, 1, 3]
+    cases = [PlannedCase(i, name, 0, "", name == "c") for i, name in enumerate("aabbcc")]
+    assert [item.number for item in first_session._in_rounds(cases)] == [0, 2, 4, 5, 1, 3]
 
 
 def test_answers_are_kept_until_a_ring_comes_around() -> None:
@@ -384,11 +389,11 @@ class Counting(torch.nn.Module):
 
 def test_one_question_is_asked_until_it_tires() -> None:
     x = torch.ones(2)
-    assert bursts.again(Counting(100), [x], 256) == {"tires": True, "ring": False}
-    assert bursts.again(Counting(256), [x], 256) == {"tires": False, "ring": False}
+    assert bursts.again(Counting(100), [x], 256) == (True, False)
+    assert bursts.again(Counting(256), [x], 256) == (False, False)
     ring = itertools.cycle([torch.ones(2) for _ in range(200)])
-    assert bursts.again(lambda _: next(ring), [x], 256) == {"tires": False, "ring": True}
-    assert bursts.again(lambda x: x, [x], 256) == {"tires": False, "ring": False}
+    assert bursts.again(lambda _: next(ring), [x], 256) == (False, True)
+    assert bursts.again(lambda x: x, [x], 256) == (False, False)
 
 
 def test_a_burst_meets_every_setting_and_leaves_none_behind() -> None:
@@ -503,44 +508,40 @@ def softmax_by_the_first_block(x: torch.Tensor) -> torch.Tensor:
 )  # fmt: skip
 def test_a_side_goes_beyond_the_largest_block(kernel: Kernel, right: bool) -> None:
     known = load_problem("softmax")
-    referee = Referee(known.source, known.framework, 2)
-    referee.load(0)
-    referee.slender(2 * 8192)
+    referee = loaded(known.source, known.framework, 2)
+    slender.plan_slender(referee.plan, 2 * 8192)
     wrong = [
         "×".join(map(str, case.inputs[0].shape))
-        for case in referee.cases
+        for case in referee.plan.cases
         if case.family == families.SLENDER
-        and any(set(WRONG) & set(item) for item in judged(referee, case.number, kernel)["outputs"])
+        and not judged(referee, case.number, kernel).right
     ]  # fmt: skip
     assert wrong == ([] if right else ["2×16411"])
 
 
 def test_the_largest_block_is_read_from_the_launches() -> None:
     def call(**constants: Any) -> Call:
-        told = {name: {"constexpr": {"plain": value}} for name, value in constants.items()}
-        kernel = {
-            "constants": [*constants, "num_warps"],
-            "arguments": {**told, "num_warps": {"plain": 4}},
-        }
-        return Call(0, "own", 0, "", reply={"kernels": [kernel]})
+        told = {name: Argument("constexpr", items=[Argument("plain", value=value)])
+                for name, value in constants.items()}  # fmt: skip
+        told["num_warps"] = Argument("plain", value=4)
+        kernel = KernelLaunch("kernel", 1, told, list(told))
+        return Call(PlannedCase(0, "own", 0, ""), Reply(kernels=[kernel]))
 
     assert (
         first_session.largest_block([call(BLOCK=2048, FAST=True, eps=1e-5), call(BLOCK=64)]) == 2048
     )
     assert first_session.largest_block([call(count=1 << 20)]) == 4
-    assert first_session.largest_block([Call(0, "own", 0, "")]) == 0
+    assert first_session.largest_block([Call(PlannedCase(0, "own", 0, ""))]) == 0
 
 
 def test_the_reference_itself_is_right_in_every_family() -> None:
     """The tail of GELU cancels: the reference is off by more there than a sum of its length may be."""
     known = load_problem("gelu")
-    referee = Referee(known.source, known.framework, 5)
-    referee.load(0)
-    referee.plan(2, 2, 0)
+    referee = loaded(known.source, known.framework, 5)
+    plan_families(referee.plan, 2, 2, 0)
     wrong = [
         (case.family, case.seed)
-        for case in referee.cases
-        if any(set(WRONG) & set(item)
-               for item in judged(referee, case.number, functional.gelu)["outputs"])
+        for case in referee.plan.cases
+        if not judged(referee, case.number, functional.gelu).right
     ]  # fmt: skip
     assert wrong == []

@@ -14,9 +14,12 @@ from torchstone.kernels import load_problem
 from torchstone.kernels.candidate import Candidate, Implementation
 from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.gates import origin, timing
+from torchstone.kernels.messages.to_candidate import Mode
+from torchstone.kernels.messages.to_referee import Planned, PlanOwnSmall, Speed
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.sessions.calls import Main
-from torchstone.kernels.sessions.question import Question, prepare_question
+from torchstone.kernels.sessions.full_size_run import prepare_question
+from torchstone.kernels.sessions.question import Question
 from torchstone.kernels.sessions.repeating import origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.stopwatch import (
@@ -93,8 +96,7 @@ def opened(source: str, implementation: Implementation, problem: str, workshop: 
 def test_a_changed_clock_changes_no_time(workshop: Workshop) -> None:
     run = opened(SLOW_WITH_ANOTHER_CLOCK, "torch", "relu", workshop)
     try:
-        session, _ = run.open({"plain": True})
-        run.build(session, 0)
+        session, _ = run.open_and_build(Mode(plain=True))
         question = prepare_question(run)
         assert isinstance(question, Question)
         turns = time_in_turns(Stopwatch(run, session, question), rounds=3)
@@ -107,8 +109,7 @@ def test_a_changed_clock_changes_no_time(workshop: Workshop) -> None:
 def test_timed_answers_are_judged(workshop: Workshop) -> None:
     run = opened(FROM_MEMORY, "torch", "relu", workshop)
     try:
-        session, _ = run.open({"plain": True})
-        run.build(session, 0)
+        session, _ = run.open_and_build(Mode(plain=True))
         question = prepare_question(run)
         assert isinstance(question, Question)
         with pytest.raises(UntimedError, match="answers fresh inputs wrongly"):
@@ -124,11 +125,10 @@ def judged(
     """The gate of origin on the problem's own inputs, cut to a small size."""
     run = opened(source, implementation, problem, workshop)
     try:
-        assert run.facts["cases"]
-        case = run.ask_referee("own_small", level=1)[0]["cases"][0]
-        session, _ = run.open({})
-        run.build(session, case["seed"])
-        run.__dict__["main"] = Main(own=[run.call(session, case)])
+        assert run.facts.cases
+        case = run.ask_referee(PlanOwnSmall(1), Planned).cases[0]
+        session, _ = run.open_and_build(seeds=(case.seed,))
+        run.shown = Main(own=[run.call(session, case)])
         assert run.main.own[0].right
         return origin.GATE.run(run)
     finally:
@@ -250,9 +250,8 @@ def test_who_works_is_asked_in_the_process_that_is_timed(
     """Where nothing is watched, another computes: answers are right, the time is not the kernel's."""
     run = opened(UNLIKE % line, "c", "relu", workshop)
     try:
-        session, _ = run.open({})
-        run.build(session, 0)
-        run.__dict__["main"] = Main(own=[run.call(session, run.facts["cases"][0])])
+        session, _ = run.open_and_build(seeds=(0,))
+        run.shown = Main(own=[run.call(session, run.facts.cases[0])])
         found = timing.GATE.run(run)
     finally:
         run.close()
@@ -270,9 +269,8 @@ def test_memory_that_a_kernel_only_writes_may_hold_anything(workshop: Workshop) 
     run = opened(source % "self.kept = self.kept if hasattr(self, 'kept') else x.clone()", "c",
                  "relu", workshop)  # fmt: skip
     try:
-        session, _ = run.open({"plain": True})
-        run.build(session, 0)
-        found = origin_in(run, session, run.facts["cases"][0])
+        session, _ = run.open_and_build(Mode(plain=True))
+        found = origin_in(run, session, run.facts.cases[0])
     finally:
         run.close()
     assert found.status == "passed", found.detail.en
@@ -370,8 +368,8 @@ def test_what_is_timed_has_one_processor() -> None:
 
 def test_a_small_answer_is_no_evidence_of_an_impossible_time() -> None:
     class Asked:
-        def ask_referee(self, do: str, **header: object) -> tuple[dict[str, float], list[bytes]]:
-            return {"bytes_per_second": 1e10}, []
+        def ask_referee(self, question: object, kind: type[object]) -> Speed:
+            return Speed(1e10)
 
     quick = [Turn(-5e-6, 2e-6, 4e-6) for _ in range(9)]
     assert timing._told(Asked(), quick, 840).status == "passed"  # type: ignore[arg-type]
@@ -382,8 +380,8 @@ def test_a_small_answer_is_no_evidence_of_an_impossible_time() -> None:
 class Written:
     """A referee that writes fast."""
 
-    def ask_referee(self, do: str, **header: object) -> tuple[dict[str, float], list[bytes]]:
-        return {"bytes_per_second": 1e10}, []
+    def ask_referee(self, question: object, kind: type[object]) -> Speed:
+        return Speed(1e10)
 
 
 def _verdict_of(found: GateResult) -> Verdict:

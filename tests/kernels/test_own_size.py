@@ -9,13 +9,16 @@ import pytest
 import torch
 
 from torchstone.core.errors import UsageError
+from torchstone.core.text import Text
 from torchstone.kernels import Candidate, verify
 from torchstone.kernels.gate_result import GateResult
 from torchstone.kernels.harness.judging.block_sums import keep_output
 from torchstone.kernels.harness.judging.slices import find_slicing, sampled_rows
 from torchstone.kernels.harness.reference.running import Reference
 from torchstone.kernels.problem import problem_from_source
+from torchstone.kernels.sessions.bad_problem import large_problem
 from torchstone.kernels.sessions.effort import Effort
+from torchstone.kernels.sessions.full_size_run import prepare_question
 from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verdicts.verdict import Outcome
@@ -165,3 +168,17 @@ def test_gates_look_where_the_reference_moves(
         workshop=workshop,
     )
     assert {item.gate: item.status for item in found.results}[gate] == status
+
+
+def test_a_reference_that_runs_out_of_memory_at_its_own_size_is_a_limit() -> None:
+    class Asked:
+        full = None
+        memory_bytes = 1 << 30
+
+        def ask_referee(self, *_: object) -> None:
+            raise large_problem("huge", self.memory_bytes)
+
+    found = prepare_question(Asked())  # type: ignore[arg-type]
+    assert isinstance(found, Text)
+    assert "--memory" in found.en
+    assert "--memory" in found.zh

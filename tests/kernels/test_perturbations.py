@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import torch
 
+from tests.kernels.referees import loaded
 from torchstone.kernels.harness.inputs.cases import Case
-from torchstone.kernels.harness.judging.referee import Referee
+from torchstone.kernels.harness.inputs.enlarging import plan_lengths
+from torchstone.kernels.harness.inputs.sizing import plan_families
+from torchstone.kernels.harness.judging.referee import Referee, judge_answer
 from torchstone.kernels.harness.reference.perturbations import (
     PERTURBATIONS,
     REPEATED,
@@ -16,6 +19,7 @@ from torchstone.kernels.harness.reference.perturbations import (
     shifted,
 )
 from torchstone.kernels.harness.values import encode
+from torchstone.kernels.messages.trees import AnswerTree
 from torchstone.kernels.problem import load_problem
 
 _OFF = (0.0, 0.5, 1.0, 3.0, 6.0, 12.0, 30.0, 1000.0)
@@ -24,14 +28,15 @@ _OFF = (0.0, 0.5, 1.0, 3.0, 6.0, 12.0, 30.0, 1000.0)
 
 def planned(problem: str) -> Referee:
     known = load_problem(problem)
-    referee = Referee(known.source, known.framework, 3)
-    referee.load(1 << 14)
-    referee.plan(1, 2, 0)
-    referee.lengths(12)
+    referee = loaded(known.source, known.framework, 3, 1 << 14)
+    plan_families(referee.plan, 1, 2, 0)
+    plan_lengths(referee.plan, 12)
     return referee
 
 
-def answer_off_by(case: Case, units: list[torch.Tensor], off: float) -> tuple[Any, list[bytes]]:
+def answer_off_by(
+    case: Case, units: list[torch.Tensor], off: float
+) -> tuple[AnswerTree, list[bytes]]:
     """The right answer, every third element off by so many units."""
     buffers: list[bytes] = []
     leaves = []
@@ -43,43 +48,43 @@ def answer_off_by(case: Case, units: list[torch.Tensor], off: float) -> tuple[An
             value = torch.where(every_third & torch.isfinite(value), moved, value)
         given = value.numpy() if answer.kind == "numpy" else value
         leaves.append(encode(given, buffers))
-    return {"structure": case.structure, "leaves": leaves}, buffers
+    return AnswerTree(case.structure, leaves), buffers
 
 
 @pytest.mark.parametrize("problem", ["attention", "exp_add", "argmax", "layer_norm"])
 def test_a_part_of_the_bound_judges_like_all_of_it(problem: str) -> None:
     lazy, eager = planned(problem), planned(problem)
-    assert len(lazy.cases) == len(eager.cases)
+    assert len(lazy.plan.cases) == len(eager.plan.cases)
     verdicts = set()
-    for turn, (case, same) in enumerate(zip(lazy.cases, eager.cases, strict=True)):
+    for turn, (case, same) in enumerate(zip(lazy.plan.cases, eager.plan.cases, strict=True)):
         units = [answer.unit for answer in same.answers]  # makes all runs
         tree, buffers = answer_off_by(same, units, _OFF[turn % len(_OFF)])
         mine, right = (
-            lazy.judge(case.number, tree, buffers),
-            eager.judge(same.number, tree, buffers),
+            judge_answer(lazy, case.number, tree, buffers),
+            judge_answer(eager, same.number, tree, buffers),
         )
-        for one, other in zip(mine["outputs"], right["outputs"], strict=True):
-            assert {*one} == {*other}, (case.family, one, other)
-            assert one.get("error") == other.get("error")
-            verdicts.add("error" in one)
-    if lazy.cases[0].answers[0].least is not None:
+        for one, other in zip(mine.outputs, right.outputs, strict=True):
+            # the size of an error within tolerance is known as far as it was asked for
+            assert replace(one, units=0.0) == replace(other, units=0.0), (case.family, one, other)
+            verdicts.add(one.error is not None)
+    if lazy.plan.cases[0].answers[0].least is not None:
         assert verdicts == {True, False}
 
 
 def test_an_answer_without_an_error_needs_no_run() -> None:
     referee = planned("exp_add")
-    case = next(item for item in referee.cases if item.family == "lengths")
+    case = next(item for item in referee.plan.cases if item.family == "lengths")
     runs = case.answers[0].runs
     assert isinstance(runs, Perturbations)
     assert runs.done == 0
     units = [answer.unit_so_far for answer in case.answers]
-    found = referee.judge(case.number, *answer_off_by(case, units, 0.0))
-    assert (found["outputs"][0].keys(), runs.done) == ({"units"}, 0)
+    found = judge_answer(referee, case.number, *answer_off_by(case, units, 0.0))
+    assert (found.right, runs.done) == (True, 0)
 
 
 def test_what_is_known_so_far_only_grows() -> None:
     referee = planned("attention")
-    for case in referee.cases[:40]:
+    for case in referee.plan.cases[:40]:
         (answer,) = case.answers
         runs = answer.runs
         assert isinstance(runs, Perturbations)

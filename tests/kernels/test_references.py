@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.kernels.referees import loaded
 from torchstone.core.errors import InputError
 from torchstone.kernels import Candidate, Problem, Verdict, verify
 from torchstone.kernels.harness.inputs.structure import structures_of
+from torchstone.kernels.harness.reference import running
 from torchstone.kernels.sessions.workshop import Workshop
 
 FORM = """import torch
@@ -354,3 +356,63 @@ def test_places_among_what_underflows_may_follow_the_input(
 ) -> None:
     verdict = judged(workshop, "x", inputs, reference, "return x.topk(3).indices")
     assert verdict.accepted == accepted, verdict.error_log()
+
+
+NEEDS_NUMBERS = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if x.device.type != "meta" and x.shape[1] < 700:
+            raise ValueError("too few columns")
+        return x.cumsum(1)
+
+
+def get_inputs():
+    return [torch.rand(4096, 700)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_is_refused_for_its_numbers_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes alone say that fewer columns are fine; a real run says that they are not."""
+    monkeypatch.setattr(running, "LARGE_INPUTS", 0)
+    plan = loaded(NEEDS_NUMBERS, "torch", 2).plan
+    assert plan.reference.needs_numbers
+    assert [tuple(case.inputs[0].shape) for case in plan.cases] == [(16, 700), (16, 700)]
+
+
+@pytest.mark.parametrize(("columns", "known"), [(7, True), (6, False)])
+def test_shapes_are_told_without_computing(columns: int, known: bool) -> None:
+    source = ONE_LAYER.replace("COLUMNS", "7")
+    reference = loaded(source, "torch", 2).plan.reference
+    found = reference.shapes_without_computing([torch.rand(20_000, columns)], 1)
+    assert found == ([torch.Size([20_000, 5])] if known else None)
+    assert (
+        reference.shapes_without_computing([torch.zeros(20_000, columns, dtype=torch.int64)], 1)
+        is None
+    )
+
+
+ONE_LAYER = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(COLUMNS, 5)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def get_inputs():
+    return [torch.rand(2, COLUMNS)]
+
+
+def get_init_inputs():
+    return []
+"""

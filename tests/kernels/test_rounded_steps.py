@@ -8,8 +8,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from torchstone.kernels.harness.judging.referee import Referee
+from tests.kernels.referees import loaded
+from torchstone.kernels.harness.inputs.sizing import plan_families
+from torchstone.kernels.harness.judging.referee import Referee, judge_answer
 from torchstone.kernels.harness.values import encode
+from torchstone.kernels.messages.trees import AnswerTree
 from torchstone.kernels.problem import load_problem
 
 Kernel = Callable[..., torch.Tensor]
@@ -47,24 +50,23 @@ def get_init_inputs():
 
 def planned(source: str, framework: str = "torch") -> Referee:
     """A problem with the families of values, in this process."""
-    referee = Referee(source, framework, 2)
-    referee.load(1 << 20)
-    referee.plan(1, 2, 0)
+    referee = loaded(source, framework, 2, 1 << 20)
+    plan_families(referee.plan, 1, 2, 0)
     return referee
 
 
 def wrong_families(referee: Referee, kernel: Kernel) -> set[str]:
     """Families in which a kernel's answers are too far off."""
     found = set()
-    for case in referee.cases:
+    for case in referee.plan.cases:
         if case.poisoned or case.layout != "contiguous":
             continue
         given = [torch.as_tensor(item) for item in case.inputs]
         answer = kernel(*given)
         buffers: list[bytes] = []
-        kept = answer.numpy() if referee.reference.framework == "numpy" else answer
-        tree = {"structure": "*", "leaves": [encode(kept, buffers)]}
-        if any("error" in item for item in referee.judge(case.number, tree, buffers)["outputs"]):
+        kept = answer.numpy() if referee.plan.reference.framework == "numpy" else answer
+        tree = AnswerTree("*", [encode(kept, buffers)])
+        if any(item.error for item in judge_answer(referee, case.number, tree, buffers).outputs):
             found.add(case.family)
     return found
 
@@ -163,6 +165,5 @@ def test_a_reference_that_is_far_off_excuses_only_the_elements_where_it_is() -> 
 @pytest.mark.parametrize(("name", "length"), [("exp_add", 1), ("row_sum", 250), ("rms_norm", 88)])
 def test_sums_of_numpy_are_counted(name: str, length: int) -> None:
     problem = load_problem(name)
-    referee = Referee(problem.source, "numpy", 2)
-    referee.load(1 << 20)
-    assert referee.oracle.length == length
+    referee = loaded(problem.source, "numpy", 2, 1 << 20)
+    assert referee.plan.oracle.length == length

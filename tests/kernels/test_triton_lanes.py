@@ -14,6 +14,7 @@ import pytest
 from torchstone.kernels import Candidate, verify
 from torchstone.kernels.harness.kits.triton_lanes import batches
 from torchstone.kernels.problem import problem_from_source
+from torchstone.kernels.sessions import processes
 from torchstone.kernels.sessions.workshop import Workshop
 
 PROBLEM = """import torch
@@ -96,3 +97,52 @@ def test_an_interpreted_kernel_is_run_at_the_problems_own_size(workshop: Worksho
     outcome, said = judged(workshop, f"{whole} - int(x.numel() == 700000)")
     assert outcome == "rejected"
     assert "never written: [699, 904] to [699, 999] (96 of 700000 elements)" in said
+
+
+def test_a_kernel_that_refuses_cut_inputs_gets_larger_ones(
+    tmp_path: Path, workshop: Workshop, few_sizes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block of its own may not fit into what was cut for the interpreter."""
+    monkeypatch.setattr(processes, "MOST_INTERPRETED", 1 << 10)
+    problem = tmp_path / "problem.py"
+    problem.write_text(ROWS.replace("ROWS", "12, 256"))
+    verdict = verify(problem, Candidate(WHOLE_ROWS, "triton"), seeds=2, workshop=workshop)
+    assert verdict.outcome == "accepted", verdict.error_log()
+
+
+ROWS = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(ROWS)]
+
+
+def get_init_inputs():
+    return []
+"""
+WHOLE_ROWS = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    tl.store(y + at, tl.where(value < 0, 0.0, value))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if x.shape[-1] != 256:
+            raise ValueError("rows of 256")
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        relu[(x.numel() // 256,)](x, y, BLOCK=256)
+        return y
+"""

@@ -347,3 +347,33 @@ def test_the_report_in_every_form(workshop: Workshop) -> None:
     assert "<script>alert" not in report.to("html")
     kinds = {type(item).kind for finding in report.findings for item in finding.evidence}
     assert {"table", "number", "heatmap"} <= kinds
+
+
+HUNGRY = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if {when}:
+            torch.empty(1 << 50)
+        return torch.relu(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "gate", "outcome"),
+    [("x.min() >= 0", "answers", "none"), ("x.numel() == 1", "", "accepted")],
+    ids=["in one family", "at another size"],
+)  # fmt: skip
+def test_running_out_of_memory_is_a_limit(
+    when: str, gate: str, outcome: str, workshop: Workshop, few_sizes: None
+) -> None:
+    """It is never a fault, and never a way around a gate; another size may be refused."""
+    verdict = verify(
+        "relu", Candidate(HUNGRY.format(when=when), "torch"), seeds=2, workshop=workshop
+    )
+    assert verdict.outcome == outcome
+    limits = [item for item in verdict.results if item.limit]
+    assert [item.gate for item in limits] == ([gate] if gate else [])
+    assert all("--memory" in item.detail.en and "--memory" in item.detail.zh for item in limits)
+    assert verdict.exit_code == (3 if gate else 0)

@@ -154,7 +154,7 @@ def main() -> None:
         same = name in ("race", "error") or torch.allclose(one, other, atol=1e-5)
         found[name] = {
             "same": same and said == again, "raised": again, "share": launches.work / max(work, 1),
-            "faults": [item["kind"] for item in launches.faults],
+            "faults": [item.kind for item in launches.faults],
         }  # fmt: skip
     json.dump(found, sys.stdout)
 

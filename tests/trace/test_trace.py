@@ -18,6 +18,7 @@ import pytest
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
+from torchstone.core.pictures import Document
 from torchstone.trace import ActionType, Call, Trace, view
 from torchstone.trace.answer import UNREAD, read_answer
 from torchstone.trace.journal import NAME, Journal, decode, encode, read_journal
@@ -514,3 +515,16 @@ def test_records_are_read_quickly_and_carefully_alike() -> None:
         {"more": 1},
     ):
         assert plain_record({**data, **wrong}) is None
+
+
+def test_an_attempt_is_compared_with_the_attempt_before(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path, fsync=False)
+    for turn, action in enumerate((ActionType.DO_CODER, ActionType.FIX_CODER)):
+        answer = json.dumps({"code": f"turn = {turn}\n", "description": "d"})
+        trace.insert_designer_or_coder_record(answer, "p", "r", action)
+        trace.insert_verifier_record(bool(turn), "log", "{}", seconds=2.0)
+    report = view.report_of(load(tmp_path / "op"))
+    diffs = [item.text for measure in report.measures for item in measure.evidence
+             if isinstance(item, Document) and item.language == "diff"]  # fmt: skip
+    assert len(diffs) == 1
+    assert "-turn = 0\n+turn = 1" in diffs[0]

@@ -5,7 +5,7 @@ The names below are loaded when they are first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torchstone.kernels.candidate import Candidate
@@ -35,7 +35,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'torchstone.kernels' has no attribute {name!r}")
     import importlib

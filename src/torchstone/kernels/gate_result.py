@@ -27,5 +27,7 @@ class GateResult:
     remedy: Text = NOTHING
     line: int = 0
     """Line of the candidate's source, where there is one."""
+    limit: bool = False
+    """A gap that is a limit of this machine: nothing is known of the candidate without it."""
     why: Text = NOTHING
     """Why this matters, where it is not what the gate says of all its failures."""

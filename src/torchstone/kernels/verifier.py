@@ -16,9 +16,11 @@ from torchstone.core.text import Text
 from torchstone.kernels.candidate import Candidate, known_implementation, load_candidate
 from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.gate_result import OWN_SIZE, GateResult
+from torchstone.kernels.messages.facts import WRONG
 from torchstone.kernels.problem import Problem, load_problem
-from torchstone.kernels.sessions.calls import WRONG, Call
+from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.confinement import walls_of
+from torchstone.kernels.sessions.limits import MORE_MEMORY, LimitError
 from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.processes import Progress
 from torchstone.kernels.sessions.run import Run
@@ -110,9 +112,12 @@ def judge(run: Run) -> tuple[GateResult, ...]:
         if stopped or (gate.needs_all and failed):
             results.append(_skipped(gate, stopped or failed[0]))
             continue
-        result = gate.run(run)
+        try:
+            result = gate.run(run)
+        except LimitError as error:
+            result = GateResult(gate.name, "gap", error.what, close=MORE_MEMORY, limit=True)
         results.append(result)
-        if gate.stops and result.status in ("failed", "gap"):
+        if result.limit or (gate.stops and result.status in ("failed", "gap")):
             stopped = gate.name
     return tuple(results)
 
@@ -122,10 +127,9 @@ def _counts(result: GateResult) -> bool:
 
 
 def _blocks(result: GateResult) -> bool:
-    """A gap in a gate that decides means that the candidate was not verified."""
-    return result.status == "gap" and any(
-        gate.stops for gate in all_gates() if gate.name == result.gate
-    )
+    """A limit, or a gap in a gate that decides, means that the candidate was not verified."""
+    stops = any(gate.stops for gate in all_gates() if gate.name == result.gate)
+    return result.status == "gap" and (result.limit or stops)
 
 
 def _skipped(gate: Gate, because: str) -> GateResult:
@@ -149,10 +153,10 @@ def _first_wrong(run: Run) -> WrongElement | None:
     for call in run.shown.calls if run.shown else ():
         for kind in WRONG:
             for fact in call.wrong(kind):
-                got, want = told_apart(float(fact["got"]), float(fact["want"]))
+                got, want = told_apart(float(fact.got), float(fact.want))
                 return WrongElement(
-                    named(call, fact), place(fact), want, got, int(fact["count"]), int(fact["of"]),
-                    fact.get("here"), fact.get("allowed"),
+                    named(call, fact), place(fact.index), want, got, fact.count, fact.of,
+                    fact.here, fact.allowed,
                 )  # fmt: skip
     return None
 
@@ -162,8 +166,8 @@ def _table(calls: list[Call]) -> Table:
     rows = []
     for family in dict.fromkeys(call.family for call in calls):
         mine = [call for call in calls if call.family == family]
-        units = [item.get("units", 0.0) for call in mine for item in call.facts.get("outputs", [])]
-        allowed = [call.facts["allowed"] for call in mine if "allowed" in call.facts]
+        units = [item.units for call in mine for item in call.facts.outputs]
+        allowed = [n for call in mine if (n := call.facts.allowed) is not None]
         rows.append((
             family, len(mine), sum(call.right for call in mine),
             sum(call.refused for call in mine), max(units, default=None),

@@ -30,7 +30,7 @@ def _start(record: Record) -> float:
     return record.time - (record.call.seconds or 0.0)
 
 
-def _otel(run: Run) -> dict[str, Any]:
+def _otel(run: Run) -> dict[str, object]:
     spans = []
     for task in run.tasks:
         records = [item for item in run.records if item.task == task]
@@ -64,10 +64,10 @@ def _otel(run: Run) -> dict[str, Any]:
     }
 
 
-def _span(record: Record, trace_id: str, root: str) -> dict[str, Any]:
+def _span(record: Record, trace_id: str, root: str) -> dict[str, object]:
     call = record.call
     operation = _AGENT.get(record.role, "chat")
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         "gen_ai.operation.name": operation,
         "gen_ai.request.model": call.model,
         "gen_ai.response.finish_reasons": call.finish_reason,
@@ -97,7 +97,7 @@ def _nanoseconds(seconds: float) -> str:
     return str(int(seconds * 1e9))
 
 
-def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+def _attributes(values: dict[str, Any]) -> list[dict[str, object]]:
     kinds = {bool: "boolValue", int: "intValue", float: "doubleValue", str: "stringValue"}
     return [
         {"key": key, "value": {kinds[type(value)]: str(value) if type(value) is int else value}}
@@ -106,10 +106,10 @@ def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _chrome(run: Run) -> dict[str, Any]:
+def _chrome(run: Run) -> dict[str, object]:
     begin = min((_start(item) for item in run.records), default=0.0)
     lanes = {task: number for number, task in enumerate(run.tasks, 1)}
-    events: list[dict[str, Any]] = [
+    events: list[dict[str, object]] = [
         {"ph": "M", "pid": 1, "tid": lane, "name": "thread_name", "args": {"name": f"task {task}"}}
         for task, lane in lanes.items()
     ]

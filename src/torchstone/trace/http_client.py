@@ -285,9 +285,9 @@ def _timed_responses(deadline: float, clock: Callable[[], float]) -> type[http.c
     return TimedResponse
 
 
-def request_body(request: Request, model: str = "") -> dict[str, Any]:
+def request_body(request: Request, model: str = "") -> dict[str, object]:
     """A request in the words of the chat completions API."""
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "model": request.model or model,
         "messages": [_message(item) for item in request.messages],
     }
@@ -415,7 +415,7 @@ def _call(item: Mapping[str, Any]) -> ToolCall:
     )
 
 
-def _usage(usage: Any) -> dict[str, Any]:
+def _usage(usage: object) -> dict[str, Any]:
     if not isinstance(usage, dict):
         return {}
     counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import InputError
@@ -217,7 +217,7 @@ def decode(line: bytes) -> Record | None:
     if not mark or tail != b'%08x"}' % zlib.crc32(head):
         return None
     try:
-        data: Any = json.loads(str(head, "utf-8") + "}")
+        data: object = json.loads(str(head, "utf-8") + "}")
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -25,7 +25,7 @@ class Tool:
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     """JSON schema of its arguments."""
 
 
@@ -47,7 +47,7 @@ class Request:
     temperature: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
-    schema: Mapping[str, Any] | None = None
+    schema: Mapping[str, object] | None = None
     """The answer shall be JSON of this schema."""
     tools: tuple[Tool, ...] = ()
     stream: bool = False

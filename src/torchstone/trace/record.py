@@ -15,7 +15,7 @@ class Call:
     """What is known of a call of a language model."""
 
     model: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     input_tokens: int | None = None
     output_tokens: int | None = None
     seconds: float | None = None
@@ -84,7 +84,7 @@ def _fit(what: str, names: tuple[str, ...], types: tuple[type, ...]) -> bool:
     return right and _NEEDED[what] <= set(names)
 
 
-def _is_plain(what: str, item: Any) -> bool:
+def _is_plain(what: str, item: object) -> bool:
     return type(item) is dict and _fit(what, tuple(item), tuple(map(type, item.values())))
 
 

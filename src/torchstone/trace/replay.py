@@ -12,7 +12,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.evidence import Diff
@@ -113,7 +112,7 @@ class ReplayClient:
         raise ReplayMissError(self._redact(transcript(request.messages)))
 
 
-def settings_of(run: Run) -> dict[str, Any]:
+def settings_of(run: Run) -> dict[str, object]:
     """What the run was told to do; an InputError where a replay is not possible."""
     starts = [item for item in run.records if item.action == START]
     if len(starts) > 1:
@@ -217,7 +216,7 @@ def _first_difference(run: Run, new: Run) -> Record:
     return run.records[min(len(new.records), len(run.records) - 1)]
 
 
-def _shape(record: Record) -> tuple[Any, ...]:
+def _shape(record: Record) -> tuple[object, ...]:
     hashes = {
         name: record.texts[name].sha256
         for name in ("prompt", "answer", "result", "error_log")

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torchstone._version import __version__
 from torchstone.core.errors import InputError, system_said
@@ -98,7 +98,7 @@ class Trace:
         return {"op_name": self.op_name, "task_id": self.task_id, "log_dir": self.log_dir,
                 "fsync": self._fsync, "clock": self._clock, "environment": self._environment}  # fmt: skip
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
     def insert_designer_or_coder_record(

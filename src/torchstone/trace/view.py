@@ -267,11 +267,12 @@ def _texts(run: Run, record: Record, before: dict[str, str]) -> Measure:
         evidence.append(
             Document(title, text, language, f"{name}, {record.texts[name].file}", _state(record))
         )
-        if name == "result":
-            if before.get("result"):
-                evidence.append(Document(f"{_title(record)}: diff", _diff(before["result"], text), "diff",
+        if name == "result" and record.role == "agent":
+            kind = record.action.rpartition("_")[2]  # a design is compared with a design
+            if before.get(kind):
+                evidence.append(Document(f"{_title(record)}: diff", _diff(before[kind], text), "diff",
                                          Text("against the attempt before", "与上一次尝试对比")))  # fmt: skip
-            before["result"] = text
+            before[kind] = text
     return Measure(
         f"step_{record.task}_{record.step}_{record.action}",
         float(sum(kept.size_bytes for kept in record.texts.values())),

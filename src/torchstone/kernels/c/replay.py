@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from torchstone.kernels.c.source import CSource
+from torchstone.kernels.messages.facts import RecordedCall
 
 
 def driver_source(source: CSource) -> str:
@@ -72,30 +72,28 @@ def _declared(kind: str) -> str:
     return kind.replace("*", " *")
 
 
-def pack_calls(source: CSource, records: list[dict[str, Any]], buffers: Sequence[bytes]) -> bytes:
+def pack_calls(source: CSource, records: list[RecordedCall], buffers: Sequence[bytes]) -> bytes:
     """Recorded calls as the driver reads them; arguments that overlap share a buffer."""
     names = list(source.prototypes)
     parts = [struct.pack("<q", len(records))]
     for record in records:
-        arguments = record["arguments"]
-        spans = [
-            (a["start"], a["start"] + a["size"], a["buffer"]) for a in arguments if "start" in a
-        ]
+        memory = [item for item in record.arguments if item.is_memory]
+        spans = [(item.start, item.start + item.size, item.buffer) for item in memory]
         merged = _merged(spans, buffers)
-        parts.append(struct.pack("<qq", names.index(record["function"]), len(merged)))
+        parts.append(struct.pack("<qq", names.index(record.function), len(merged)))
         for _, data in merged:
             parts += [struct.pack("<q", len(data)), bytes(data)]
-        parts.append(struct.pack("<q", len(arguments)))
-        for item in arguments:
-            if "start" in item:
+        parts.append(struct.pack("<q", len(record.arguments)))
+        for item in record.arguments:
+            if item.is_memory:
                 which = next(i for i, (low, data) in enumerate(merged)
-                             if low <= item["start"] <= low + len(data)
-                             and (item["start"] + item["size"] <= low + len(data)))  # fmt: skip
-                parts.append(struct.pack("<qqq", 2, which, item["start"] - merged[which][0]))
-            elif isinstance(item["scalar"], float):
-                parts.append(struct.pack("<qd", 1, item["scalar"]))
+                             if low <= item.start <= low + len(data)
+                             and (item.start + item.size <= low + len(data)))  # fmt: skip
+                parts.append(struct.pack("<qqq", 2, which, item.start - merged[which][0]))
+            elif isinstance(item.scalar, float):
+                parts.append(struct.pack("<qd", 1, item.scalar))
             else:
-                parts.append(struct.pack("<qq", 0, item["scalar"]))
+                parts.append(struct.pack("<qq", 0, item.scalar))
     return b"".join(parts)
 
 

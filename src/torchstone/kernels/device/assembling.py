@@ -13,10 +13,12 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop
+from torchstone.kernels.messages.to_device import Assemble, Assembled
+from torchstone.kernels.sessions.workshop import Buffers, Session, SessionError, Workshop
 
+A = TypeVar("A")
 MEMORY_BYTES = 4 << 30
 _SAID_KEPT_BYTES = 4000
 LATE = "did not end in its CPU time"
@@ -83,19 +85,22 @@ class DeviceSession(Session):
         """The same session, with an assembler at its side."""
         return cls(session.pid, session.channel, session.workshop, session.printed, tool=tool)
 
-    def ask(
-        self, header: dict[str, Any], buffers: Sequence[bytes | memoryview] = (), *, seconds: float
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """Send a request and wait for its answer, assembling whatever is asked for before it."""
-        answer, data = Session.ask(self, header, buffers, seconds=seconds)
+    def exchange(
+        self, question: object, kinds: Sequence[type[A]], buffers: Buffers = (), *, seconds: float
+    ) -> tuple[A, list[bytes]]:
+        """Send a message and wait for its answer, assembling whatever is asked for before it."""
+        message: object = question
         for _ in range(_MOST_ASSEMBLED):
-            if "assemble" not in answer or self.tool is None:
+            expected: tuple[type[A | Assemble], ...] = (*kinds, Assemble)
+            answer, data = Session.exchange(self, message, expected, buffers, seconds=seconds)
+            if not isinstance(answer, Assemble):
                 return answer, data
-            if len(data) != 1 or not isinstance(answer["assemble"], int):
+            if len(data) != 1 or self.tool is None:
                 break
-            arch, fusion = answer["assemble"], bool(answer.get("fusion"))
-            code, said = self.tool.assemble(self.workshop, data[0], arch, fusion, seconds)
+            code, said = self.tool.assemble(
+                self.workshop, data[0], answer.arch, answer.fusion, seconds
+            )
             self.said.append(said)
-            reply = {"said": "" if code else said[-1000:] or "no machine code"}
-            answer, data = Session.ask(self, reply, [code] if code else [], seconds=seconds)
+            message = Assembled("" if code else said[-1000:] or "no machine code")
+            buffers = [code] if code else []
         raise SessionError(self.end(why="asked for machine code in a way that no compiler does"))

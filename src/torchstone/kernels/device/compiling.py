@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from torchstone.kernels.device.assembling import (
     LATE,
@@ -12,6 +11,16 @@ from torchstone.kernels.device.assembling import (
     Assembler,
     DeviceSession,
     assembler,
+)
+from torchstone.kernels.messages import to_device as ask
+from torchstone.kernels.messages.facts import Argument, KernelLaunch, Told
+from torchstone.kernels.messages.to_referee import (
+    Done,
+    GiveInputs,
+    GivenInputs,
+    GiveWeights,
+    Opened,
+    Weights,
 )
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.run import Run
@@ -101,26 +110,27 @@ def compiled(run: Run, target: Target | None = None) -> Compiled:
 
 def _compile_all(
     run: Run, session: DeviceSession, result: Compiled, tool: Assembler,
-    chosen: list[dict[str, Any]], own: int,
+    chosen: list[KernelLaunch], own: int,
 ) -> None:  # fmt: skip
     seconds = run.timeout_seconds
     try:
-        answer, _ = session.ask({"do": "open", "path": tool.path, "version": tool.version,
-                                 "arch": result.target.arch,
-                                 "most_shared": result.target.shared_bytes},
-                                seconds=seconds)  # fmt: skip
+        opening = ask.OpenCompiler(
+            tool.path, tool.version, result.target.arch, result.target.shared_bytes
+        )
+        opened, _ = session.ask(opening, Opened, seconds=seconds)
     except SessionError as error:
         result.gap = f"Triton's compiler does not start: {error.ended.reason}"
         return
-    if "error" in answer:
-        result.gap = f"Triton's compiler does not start: {_words(answer['error'])}"
+    if isinstance(opened, Told):
+        result.gap = f"Triton's compiler does not start: {_words(opened)}"
         return
     # From here on the candidate is loaded: whatever goes wrong is its own doing.
-    answer, _ = session.ask({"do": "load", "source": run.candidate.source}, seconds=seconds)
-    if "error" in answer:
-        result.refused.append(_refused("", answer["error"]))
+    loading = ask.LoadKernels(run.candidate.source)
+    answer, _ = session.ask(loading, ask.Constants, seconds=seconds)
+    if isinstance(answer, Told):
+        result.refused.append(_refused("", answer))
         return
-    result.refused += _other_constants(chosen, answer.get("globals", {}))
+    result.refused += _other_constants(chosen, answer.globals)
     for name in _missing(run, session, chosen):
         text = "is launched under the interpreter and does not exist without it"
         result.refused.append(Refused(name, "", text, 0))
@@ -130,94 +140,104 @@ def _compile_all(
 
 
 def _compile(
-    session: DeviceSession, result: Compiled, launch: dict[str, Any], own: bool, seconds: float
+    session: DeviceSession, result: Compiled, launch: KernelLaunch, own: bool, seconds: float
 ) -> None:
     printed = session.printed.stat().st_size
-    name = launch["kernel"]
+    name = launch.kernel
+    question = ask.CompileLaunch(launch)
     try:
-        answer, _ = session.ask({"do": "compile", "launch": launch}, seconds=seconds)
+        answer, _ = session.ask(question, ask.CompiledLaunch, seconds=seconds)
     except SessionError as error:
         if "time is up" not in error.ended.reason:
             raise
         result.gap = f"{name}: the compiler {LATE}"
         return
-    if LATE in answer.get("error", {}).get("text", ""):
+    if isinstance(answer, Told):
+        answer = ask.CompiledLaunch(error=answer)
+    if answer.error is not None and LATE in answer.error.text:
         result.gap = f"{name}: ptxas {LATE}"
-    elif "undescribed" in answer:
-        result.gap = result.gap or f"{name} is given {answer['undescribed']}: not compiled"
-    elif "error" in answer:
+    elif answer.undescribed:
+        result.gap = result.gap or f"{name} is given {answer.undescribed}: not compiled"
+    elif answer.error is not None:
         said = session.printed.read_bytes()[printed:].decode("utf-8", "replace")
-        refused = _refused(name, answer["error"], said)
+        refused = _refused(name, answer.error, said)
         (result.refused if own else result.elsewhere).append(refused)
     else:
         said = session.said[-1] if session.said else ""
         result.made.append(_made(launch, answer, said))
 
 
-def _missing(run: Run, session: DeviceSession, chosen: list[dict[str, Any]]) -> list[str]:
+def _missing(run: Run, session: DeviceSession, chosen: list[KernelLaunch]) -> list[str]:
     """Kernels that do not exist after loading, and not after a call in which none runs either."""
-    wanted = [list(key) for key in dict.fromkeys((i["kernel"], i["line"]) for i in chosen)]
-    ask = {"do": "missing", "wanted": wanted}
-    answer, _ = session.ask(ask, seconds=run.timeout_seconds)
-    if answer.get("missing", wanted):
-        case = run.main.own[0]
-        tree, buffers = run.ask_referee("inputs", number=case.number)
-        weights, first = run.ask_referee("weights", seed=case.seed)
-        session.ask({"do": "trial", "init": weights["init"], "tree": tree["tree"],
-                     "seed": case.seed, "weights": len(first)}, [*first, *buffers],
-                    seconds=run.timeout_seconds)  # fmt: skip
-        answer, _ = session.ask(ask, seconds=run.timeout_seconds)
-    return [str(name) for name, _ in answer.get("missing", wanted)]
+    wanted = list(dict.fromkeys(ask.KernelName(item.kernel, item.line) for item in chosen))
+    missing = _not_there(run, session, wanted)
+    if missing:
+        case = run.main.own[0].case
+        given, buffers = run.ask_for_data(GiveInputs(case.number), GivenInputs)
+        weights, first = run.ask_for_data(GiveWeights(case.seed), Weights)
+        trial = ask.TryCall(weights.init, given.tree, case.seed, len(first))
+        session.ask(trial, Done, [*first, *buffers], seconds=run.timeout_seconds)
+        missing = _not_there(run, session, wanted)
+    return [item.name for item in missing]
 
 
-def _launches(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _not_there(
+    run: Run, session: DeviceSession, wanted: list[ask.KernelName]
+) -> list[ask.KernelName]:
+    answer, _ = session.ask(ask.FindMissing(wanted), ask.Missing, seconds=run.timeout_seconds)
+    return wanted if isinstance(answer, Told) else answer.missing
+
+
+def _launches(run: Run) -> tuple[list[KernelLaunch], list[KernelLaunch]]:
     """Distinct launches at the problem's own sizes, and those at other sizes.
 
     Families may run at smaller sizes than the problem's own to save an interpreter's time.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, KernelLaunch] = {}
     calls, shapes = run.main.calls, run.main.own[0].shapes
     own = _of_calls([call for call in calls if call.shapes == shapes], found)
     return own, _of_calls([call for call in calls if call.shapes != shapes and call.right], found)
 
 
-def _of_calls(calls: list[Call], found: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _of_calls(calls: list[Call], found: dict[str, KernelLaunch]) -> list[KernelLaunch]:
     new = []
     for call in calls:
-        for launch in call.reply.get("kernels", []):
-            key = repr((launch["kernel"], launch["line"], types_of(launch)))
+        for launch in call.reply.kernels:
+            key = repr((launch.kernel, launch.line, types_of(launch)))
             if key not in found:
                 found[key] = launch
                 new.append(launch)
     return new
 
 
-def types_of(launch: dict[str, Any]) -> dict[str, str]:
+def types_of(launch: KernelLaunch) -> dict[str, str]:
     """The types of the arguments and the values of the constants: what decides on the code."""
     return {
-        name: _value(item) if name in launch["constants"] else _kind(item)
-        for name, item in launch["arguments"].items()
+        name: _value(item) if name in launch.constants else _kind(item)
+        for name, item in launch.arguments.items()
     }
 
 
-def _value(told: dict[str, Any]) -> str:
-    return repr(told["plain"]) if list(told) == ["plain"] else repr(sorted(told.items()))
+def _value(told: Argument) -> str:
+    if told.kind == "plain":
+        return repr(told.value)
+    inner = ", ".join(map(_value, told.items))
+    return f"{told.kind} {told.name}{f'({inner})' if inner else ''}"
 
 
-def _kind(told: dict[str, Any]) -> str:
-    value = told.get("plain")
-    if "pointer" in told:
-        return f"*{told['pointer']}"
-    if isinstance(value, bool):
+def _kind(told: Argument) -> str:
+    if told.kind == "pointer":
+        return f"*{told.name}"
+    if isinstance(told.value, bool):
         return "i1"
-    if isinstance(value, int):
-        return "i32" if -(2**31) <= value < 2**31 else "i64"
-    return "fp32" if isinstance(value, float) or "float" in told else _value(told)
+    if isinstance(told.value, int):
+        return "i32" if -(2**31) <= told.value < 2**31 else "i64"
+    return "fp32" if isinstance(told.value, float) or told.kind == "float" else _value(told)
 
 
-def _other_constants(launches: list[dict[str, Any]], there: dict[str, str]) -> list[Refused]:
+def _other_constants(launches: list[KernelLaunch], there: dict[str, str]) -> list[Refused]:
     """Constants of the file that are another value when no interpreter runs."""
-    here: dict[str, str] = launches[0].get("globals", {}) if launches else {}
+    here = launches[0].globals if launches else {}
     text = "`{name}` is {here} under the interpreter and {there} without it"
     return [
         Refused("", "", text.format(name=name, here=value[:40], there=there[name][:40]), 0)
@@ -226,25 +246,24 @@ def _other_constants(launches: list[dict[str, Any]], there: dict[str, str]) -> l
     ]
 
 
-def _refused(name: str, error: dict[str, Any], printed: str = "") -> Refused:
+def _refused(name: str, error: Told, printed: str = "") -> Refused:
     """The compiler's words; where it only says that it failed, what it printed before."""
-    text = str(error["text"])
+    text = error.text
     said = re.search(r"error: (.+)", printed)
     if said and (not text or "failed" in text):
         text = said[1].strip()
-    return Refused(name, str(error["kind"]), steady(text), int(error["line"]))
+    return Refused(name, error.kind, steady(text), error.line)
 
 
-def _words(error: dict[str, Any]) -> str:
-    return steady(": ".join(part for part in (error["kind"], error["text"]) if part))
+def _words(error: Told) -> str:
+    return steady(": ".join(part for part in (error.kind, error.text) if part))
 
 
-def _made(launch: dict[str, Any], answer: dict[str, Any], printed: str) -> Made:
+def _made(launch: KernelLaunch, answer: ask.CompiledLaunch, printed: str) -> Made:
     registers = re.search(r"Used (\d+) registers", printed)
     spills = [int(found) for found in re.findall(r"(\d+) bytes spill", printed)]
     types = ", ".join(f"{name}: {kind}" for name, kind in types_of(launch).items())
     return Made(
-        launch["kernel"], types, int(registers[1]) if registers else None,
-        sum(spills) if spills else None, int(answer["shared"]), bool(answer["tf32"]),
-        float(answer["seconds"]),
+        launch.kernel, types, int(registers[1]) if registers else None,
+        sum(spills) if spills else None, answer.shared, answer.tf32, answer.seconds,
     )  # fmt: skip

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from torchstone.kernels.device.assembling import Assembler, DeviceSession, assembler
+from torchstone.kernels.messages import to_device as ask
+from torchstone.kernels.messages.facts import Told
+from torchstone.kernels.messages.to_referee import GiveInputs, GivenInputs, Opened
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import SessionError, Workshop
@@ -30,7 +32,7 @@ class OnDevice:
     calls: list[Call] = field(default_factory=list)
     ours_s: list[float] = field(default_factory=list)
     theirs_s: list[float] = field(default_factory=list)
-    error: dict[str, Any] | None = None
+    error: Told | None = None
     """Loading or making the candidate there failed."""
     ended: str = ""
     nothing: str = ""
@@ -45,7 +47,7 @@ class OnDevice:
         """Inputs that a call changed and that the problem does not change itself."""
         found = []
         for call in self.calls:
-            arrays = [item for item in call.reply.get("inputs_after", []) if item]
+            arrays = [item for item in call.reply.inputs_after if item]
             pairs = enumerate(zip(call.sent, arrays, strict=False))
             found += [
                 (call, i) for i, (sent, now) in pairs
@@ -55,7 +57,7 @@ class OnDevice:
 
 
 def _may_refuse(call: Call) -> bool:
-    text = call.error["text"] if call.error is not None else ""
+    text = call.error.text if call.error is not None else ""
     return call.refused and not any(word in text for word in _BROKEN)
 
 
@@ -74,12 +76,11 @@ def run_on(run: Run, device: str, workshop: Workshop) -> OnDevice:
     session = _open(workshop, device, tool)
     reference = _open(workshop, device, tool)
     try:
-        answer = _ready(run, session, "candidate", device, tool)
-        if "error" in answer:
-            result.error = answer["error"]
+        result.error = _make_ready(run, session, "candidate", device, tool)
+        if result.error is not None:
             return result
         _judged(run, session, result)
-        if not result.wrong and not result.changed(run.facts["writes_inputs"]):
+        if not result.wrong and not result.changed(run.facts.writes_inputs):
             _timed(run, session, reference, result, tool)
     except SessionError as error:
         result.ended = error.ended.reason
@@ -97,18 +98,21 @@ def _tool_for(run: Run, device: str, workshop: Workshop) -> tuple[str, Assembler
         return f"a {run.problem.framework} problem hands over what stays on the host", None
     session = workshop.open("on_device", memory_bytes=0, cpu_seconds=_CPU_SECONDS)
     try:
-        answer, _ = session.ask({"do": "available", "device": device}, seconds=run.timeout_seconds)
+        question = ask.IsAvailable(device)
+        answer, _ = session.ask(question, ask.Available, seconds=run.timeout_seconds)
     except SessionError as error:
         return f"torch does not reach the device: {error.ended.reason}", None
     finally:
         session.end(late=True)
-    said = str(answer.get("said", answer.get("error", {}).get("text", "")))
+    if isinstance(answer, Told):
+        return answer.text, None
+    said = answer.said
     if said or run.candidate.implementation != "triton":
         return said, None
     said = workshop.missing("driver")
     if said:
         return f"Triton's driver cannot be built: {said}", None
-    tool = assembler(int(answer["arch"]))
+    tool = assembler(answer.arch)
     return (tool, None) if isinstance(tool, str) else ("", tool)
 
 
@@ -119,33 +123,30 @@ def _open(workshop: Workshop, device: str, tool: Assembler | None) -> DeviceSess
     return DeviceSession.of(session, tool)
 
 
-def _ready(
+def _make_ready(
     run: Run, session: DeviceSession, who: str, device: str, tool: Assembler | None
-) -> dict[str, Any]:
+) -> Told | None:
     """Load a candidate or the reference and make its models; an error as it was told."""
-    known = {"path": tool.path, "version": tool.version} if tool is not None else {}
     source = run.candidate.source if who == "candidate" else run.problem.source
     implementation = run.candidate.implementation if who == "candidate" else "torch"
-    answer, _ = session.ask(
-        {"do": "open", "source": source, "who": who, "device": device,
-         "implementation": implementation, **known},
-        seconds=run.timeout_seconds,
-    )  # fmt: skip
-    for seed in range(run.seeds):
-        if "error" not in answer:
-            answer = run.build(session, seed)
-    return answer
+    path, version = (tool.path, tool.version) if tool is not None else ("", "")
+    opening = ask.OpenDevice(source, who, device, implementation, path, version)
+    opened, _ = session.ask(opening, Opened, seconds=run.timeout_seconds)
+    if isinstance(opened, Told):
+        return opened
+    built = (run.build(session, seed) for seed in range(run.seeds))
+    return next((item for item in built if isinstance(item, Told)), None)
 
 
 def _judged(run: Run, session: DeviceSession, result: OnDevice) -> None:
     """The problem's own inputs, a case of some families, and new data in the same memory."""
-    own = [run.as_case(call) for call in run.main.own]
+    own = [call.case for call in run.main.own]
     chosen = {call.family: call for call in reversed(run.main.families) if call.right}
-    for case in [*own, *(run.as_case(chosen[name]) for name in FAMILIES if name in chosen)]:
+    for case in [*own, *(chosen[name].case for name in FAMILIES if name in chosen)]:
         result.calls.append(run.call(session, case))
         if result.calls[-1].ended is not None:
             return
-    first = run.as_case(run.main.steady)
+    first = run.main.steady.case
     result.calls.append(run.call(session, first))
     if result.calls[-1].ended is None:
         result.calls.append(run.call_exchanged(session, first)[0])
@@ -156,15 +157,15 @@ def _timed(
     tool: Assembler | None,
 ) -> None:  # fmt: skip
     """Fresh inputs in turns: the candidate, then the reference, on the same device."""
-    if "error" in _ready(run, reference, "reference", result.device, tool):
+    if _make_ready(run, reference, "reference", result.device, tool) is not None:
         return
     cases = [call for call in run.main.own if call.shapes == run.main.own[0].shapes]
     for turn in range(ROUNDS + WARM_UP):
-        number = cases[turn % len(cases)].number
-        tree, buffers = run.ask_referee("inputs", number=number)
-        header = {"do": "time", "tree": tree["tree"], "seed": tree["seed"]}
-        ours, _ = session.ask(header, buffers, seconds=run.timeout_seconds)
-        theirs, _ = reference.ask(header, buffers, seconds=run.timeout_seconds)
-        if turn >= WARM_UP and "seconds" in ours and "seconds" in theirs:
-            result.ours_s.append(float(ours["seconds"]))
-            result.theirs_s.append(float(theirs["seconds"]))
+        number = cases[turn % len(cases)].case.number
+        given, buffers = run.ask_for_data(GiveInputs(number), GivenInputs)
+        question = ask.TimeOnDevice(given.tree, given.seed)
+        ours, _ = session.ask(question, ask.Seconds, buffers, seconds=run.timeout_seconds)
+        theirs, _ = reference.ask(question, ask.Seconds, buffers, seconds=run.timeout_seconds)
+        if turn >= WARM_UP and not isinstance(ours, Told) and not isinstance(theirs, Told):
+            result.ours_s.append(ours.seconds)
+            result.theirs_s.append(theirs.seconds)

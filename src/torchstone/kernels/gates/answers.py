@@ -6,7 +6,7 @@ from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
-from torchstone.kernels.sessions.limits import is_out_of_memory
+from torchstone.kernels.sessions.limits import MORE_MEMORY
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both, call_trouble
 
@@ -45,23 +45,17 @@ class ModelNew(torch.nn.Module):
 )
 
 
-_MORE_MEMORY = Text(
-    "give it more memory with --memory: running out of it is no fault of a kernel",
-    "请用 --memory 提供更多内存：内存不足并非内核的错误",
-)
-
-
 @GATE.check
 def check(run: Run) -> GateResult:
+    if run.main.limit.en:
+        return GateResult(GATE.name, "gap", run.main.limit, close=MORE_MEMORY, limit=True)
     for call in run.main.own:
         trouble = call_trouble(call)
         if trouble is None:
             continue
         output = call.ended.output if call.ended is not None else trouble.en
         detail = both("{name}: {en}", "{name}：{zh}", name=call.name, en=trouble.en, zh=trouble.zh)
-        if is_out_of_memory(call.error, call.ended):
-            return GateResult(GATE.name, "gap", detail, close=_MORE_MEMORY)
-        line = (call.error or {}).get("line", 0)
+        line = call.error.line if call.error is not None else 0
         shown = Command(call.name, 1, output or "(nothing was printed)")
         return GateResult(GATE.name, "failed", detail, (shown,), line=line)
     return GateResult(GATE.name, "passed")

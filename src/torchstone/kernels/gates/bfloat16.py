@@ -91,11 +91,11 @@ class ModelNew(torch.nn.Module):
 @GATE.check
 def check(run: Run) -> GateResult:
     for call in run.main.own:
-        if call.error is not None and SAID in call.error["text"]:
+        if call.error is not None and SAID in call.error.text:
             detail = Text(
                 "the kernel computes in bfloat16, which Triton's interpreter gets wrong",
                 "内核以 bfloat16 计算，而 Triton 解释器的结果是错误的",
             )
             shown = Command(call.name, 1, detail.en)
-            return GateResult(GATE.name, "failed", detail, (shown,), line=call.error["line"])
+            return GateResult(GATE.name, "failed", detail, (shown,), line=call.error.line)
     return GateResult(GATE.name, "passed")

@@ -8,6 +8,7 @@ from torchstone.kernels.c.linking import compiler
 from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.sessions.limits import ran_out
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import ended_text, error_text, steady
 
@@ -105,11 +106,13 @@ def check(run: Run) -> GateResult:
         )
     if error is None:
         return GateResult(GATE.name, "passed")
+    if error.memory:
+        raise ran_out("import", run.memory_bytes)
     said = error_text(error)
     where = ("loading", "加载") if main.load_error else ("making ModelNew", "创建 ModelNew")
     detail = Text(f"{where[0]} raises {said}", f"{where[1]} 时抛出 {said}")
     return GateResult(
-        GATE.name, "failed", detail, (Command("import candidate", 1, said),), line=error["line"]
+        GATE.name, "failed", detail, (Command("import candidate", 1, said),), line=error.line
     )
 
 

@@ -11,6 +11,7 @@ from torchstone.kernels.device.compiling import Compiled, Refused, compiled
 from torchstone.kernels.device.on_gpu import OnDevice, found_device, run_on
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.messages.facts import Told
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Workshop
 from torchstone.kernels.verdicts.said import (
@@ -123,7 +124,7 @@ def _refused(built: Compiled) -> GateResult:
 
 
 def _refusal(item: Refused, target: str) -> Text:
-    said = error_text({"kind": item.kind, "text": item.text, "line": item.line})
+    said = error_text(Told(item.kind, item.text, item.line))
     if not item.kernel:
         return both("without the interpreter: {said}", "不用解释器时：{said}", said=said)
     return both("{kernel} does not compile for {target}: {said}",
@@ -146,7 +147,9 @@ def _wrong_there(run: Run, ran: OnDevice) -> GateResult | None:
     table = call_table(ran.calls, both("On {device}", "在 {device} 上", device=ran.device))
     texts: list[Text] = []
     for call in ran.wrong:
-        said_of = call_trouble(call) or (Text("another form", "形式不同") if call.form else None)
+        said_of = call_trouble(call) or (
+            Text("another form", "形式不同") if call.facts.form else None
+        )
         named = both("{name}: {en}", "{name}：{zh}", name=call.name, en=said_of.en,
                      zh=said_of.zh) if said_of is not None else None  # fmt: skip
         texts += [both("on {device}, {en}", "在 {device} 上，{zh}", device=ran.device, en=item.en,
@@ -155,7 +158,7 @@ def _wrong_there(run: Run, ran: OnDevice) -> GateResult | None:
     texts += [both("on {device}, {name}: input {index} was changed by the call",
                    "在 {device} 上，{name}：调用改变了输入 {index}", device=ran.device,
                    name=call.name, index=index)
-              for call, index in ran.changed(run.facts["writes_inputs"])]  # fmt: skip
+              for call, index in ran.changed(run.facts.writes_inputs)]  # fmt: skip
     return GateResult(GATE.name, "failed", joined(texts, 3), (table,)) if texts else None
 
 

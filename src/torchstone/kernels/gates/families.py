@@ -146,7 +146,7 @@ def _notes(run: Run) -> list[Text]:
         names = ", ".join(refused)
         notes.append(Text(f"refused with an error, which is allowed: {names}",
                           f"以错误拒绝（允许）：{names}"))  # fmt: skip
-    if (main.small or run.facts["small"]) and not run.interpreted:
+    if (main.small or run.facts.small) and not run.interpreted:
         notes.append(Text("at smaller sizes: the problem's own are too large to keep for all of them",
                           "使用较小的尺寸：问题自身的尺寸过大，无法为所有类别保留"))  # fmt: skip
     elif main.small or main.small_own:

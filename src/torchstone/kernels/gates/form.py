@@ -51,14 +51,14 @@ class ModelNew(torch.nn.Module):
 
 @GATE.check
 def check(run: Run) -> GateResult:
-    wrong = [call for call in run.main.calls if call.form]
+    wrong = [call for call in run.main.calls if call.facts.form]
     if not wrong:
         return GateResult(GATE.name, "passed")
     texts = [text for call in wrong[:1] for text in form_text(call)]
     rows = tuple(
-        (call.name, fault["what"], str(fault["got"]), str(fault["want"]))
+        (call.name, fault.what, str(fault.got), str(fault.want))
         for call in wrong[:12]
-        for fault in call.form
+        for fault in call.facts.form
     )
     columns = (
         Text("case", "用例"),

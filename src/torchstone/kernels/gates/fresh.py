@@ -58,16 +58,16 @@ class ModelNew(torch.nn.Module):
 @GATE.check
 def check(run: Run) -> GateResult:
     for call in run.main.calls:
-        aliases = call.reply.get("aliases", [])
+        aliases = call.reply.aliases
         # what is already in the right layout may be handed on as it is
-        if run.facts["aliases"] or call.family in LAID_OUT or call.resized:
+        if run.facts.aliases or call.family in LAID_OUT or call.case.resized:
             aliases = [item for item in aliases if item != "an input"]
         if aliases:
             detail = both("{name}: the answer lies in the memory of {what}",
                           "{name}：结果位于{zh}的内存中", name=call.name, what=aliases[0],
                           zh=_WORDS[aliases[0]])  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
-        if call.reply.get("previous_changed"):
+        if call.reply.previous_changed:
             detail = both("{name}: the call changed an answer that was given before",
                           "{name}：本次调用改变了先前给出的结果", name=call.name)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))

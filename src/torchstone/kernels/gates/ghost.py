@@ -6,6 +6,7 @@ from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import SessionError
 from torchstone.kernels.verdicts.said import both
@@ -81,12 +82,10 @@ class ModelNew(torch.nn.Module):
 @GATE.check
 def check(run: Run) -> GateResult:
     try:
-        session, answer = run.open({"ghost": True})
-        if "error" not in answer:
-            answer = run.build(session, 0)
-        if "error" in answer:
+        session, error = run.open_and_build(Mode(ghost=True))
+        if error is not None:
             return GateResult(GATE.name, "passed")
-        call = run.call(session, run.facts["cases"][0])
+        call = run.call(session, run.facts.cases[0])
         session.end(late=True)
     except SessionError:
         return GateResult(GATE.name, "passed")

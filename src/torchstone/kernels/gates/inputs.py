@@ -42,12 +42,9 @@ class ModelNew(torch.nn.Module):
 
 @GATE.check
 def check(run: Run) -> GateResult:
-    writes = run.facts["writes_inputs"]
+    writes = run.facts.writes_inputs
     for call in run.main.calls:
-        after = call.reply.get("inputs_after")
-        if after is None:
-            continue
-        arrays = [item for item in after if item]
+        arrays = [item for item in call.reply.inputs_after if item]
         pairs = zip(call.sent, arrays, strict=False)
         changed = [i for i, (sent, now) in enumerate(pairs) if sent != now]
         allowed = {i for i, wrote in enumerate(writes) if wrote}

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.messages.facts import PlannedCase, Told
+from torchstone.kernels.messages.to_candidate import CallOptions, State, TellState
+from torchstone.kernels.messages.to_referee import (
+    EvaluateCase,
+    FindModes,
+    JudgeState,
+    Modes,
+    WrongState,
+)
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session, SessionError
 from torchstone.kernels.verdicts.said import call_trouble, joined, wrong_text
@@ -86,11 +95,11 @@ class ModelNew(torch.nn.Module):
 
 @GATE.check
 def check(run: Run) -> GateResult:
-    facts, _ = run.ask_referee("modes")
-    only = run.facts["evaluated"]
+    facts = run.ask_referee(FindModes(), Modes)
+    only = run.facts.evaluated
     if only:  # all other gates looked at evaluation
-        facts["evaluates"] = False
-    if not facts["evaluates"] and not facts["changed"]:
+        facts = replace(facts, evaluates=False)
+    if not facts.evaluates and not facts.changed:
         return _only_evaluated(only) if only else _has_none()
     if not run.main.named:
         return _undecided("its weights cannot be matched with the problem's")
@@ -122,29 +131,28 @@ def _only_evaluated(why: str) -> GateResult:
                                  "若要比较训练模式，请在 get_inputs 中传入随机数或状态"))  # fmt: skip
 
 
-def _lived(run: Run, facts: dict[str, Any]) -> list[Text]:
+def _lived(run: Run, facts: Modes) -> list[Text]:
     """A model's life in one process: evaluation, training, what training left behind, evaluation at
     other sizes, more training, evaluation again. What is kept from one stage is wrong in the next."""
-    session, _ = run.open({})
-    run.build(session, 0)
+    session, _ = run.open_and_build()
     trained: list[int] = []
     found = _evaluated(run, session, facts, 0, trained)
-    for case in facts["trained"]:
+    for case in facts.trained:
         found += _trained(run, session, facts, case, trained)
-    for number in (*facts["others"], 0):
+    for number in (*facts.others, 0):
         found += _evaluated(run, session, facts, number, trained)
     session.end(late=True)
     return found
 
 
 def _evaluated(
-    run: Run, session: Session, facts: dict[str, Any], number: int, trained: list[int]
+    run: Run, session: Session, facts: Modes, number: int, trained: list[int]
 ) -> list[Text]:
     """The answer in eval(), where the reference's own is another one."""
-    if not facts["evaluates"]:
+    if not facts.evaluates:
         return []
-    case, _ = run.ask_referee("evaluated", number=number, trained=trained)
-    call = run.call(session, case, evaluate=True)
+    case = run.ask_referee(EvaluateCase(number, trained), PlannedCase)
+    call = run.call(session, case, CallOptions(evaluate=True))
     if call.refused:
         return []
     trouble = call_trouble(call)
@@ -156,20 +164,22 @@ def _in_eval(text: Text) -> Text:
 
 
 def _trained(
-    run: Run, session: Session, facts: dict[str, Any], case: dict[str, Any], trained: list[int]
+    run: Run, session: Session, facts: Modes, case: PlannedCase, trained: list[int]
 ) -> list[Text]:
     """The buffers after one more call in training, where the reference changes them."""
-    trained.append(case["number"])
-    call = run.call(session, case, evaluate=False)
-    if not facts["changed"] or call.ended is not None or call.error is not None:
+    trained.append(case.number)
+    call = run.call(session, case, CallOptions(evaluate=False))
+    if not facts.changed or call.ended is not None or call.error is not None:
         return []
-    told, data = session.ask({"do": "state", "seed": 0}, seconds=run.timeout_seconds)
-    judged, _ = run.ask_referee("judge_state", data, tree=told["tree"], trained=trained)
+    state, data = session.ask(TellState(0), State, seconds=run.timeout_seconds)
+    if isinstance(state, Told):
+        return [Text(f"its state is not told: {state.text}", f"无法读取其状态：{state.text}")]
+    judged = run.ask_referee(JudgeState(state.tree, trained), WrongState, data)
     count = len(trained)
     return [
         Text(f"after {count} calls in training {name} is not what the reference leaves",
              f"训练模式下调用 {count} 次后，{name} 与参考留下的值不同")
-        for name in judged["wrong"]
+        for name in judged.wrong
     ]  # fmt: skip
 
 

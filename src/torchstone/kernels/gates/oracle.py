@@ -81,13 +81,13 @@ _NO_KNOWN_CAUSE = Advice(
 @GATE.check
 def check(run: Run) -> GateResult:
     wrong = [call for call in run.main.own if call.wrong("error") or call.wrong("whole")]
-    if not wrong and not run.facts["double"]:
+    if not wrong and not run.facts.double:
         detail = Text(
             "the problem cannot run in double precision: compared with itself",
             "该问题无法以双精度运行：与其自身比较",
         )
         return GateResult(GATE.name, "passed", detail)
-    if not wrong and run.facts["constant"]:
+    if not wrong and run.facts.constant:
         return GateResult(GATE.name, "undecided", Text(
             "the reference gives one value everywhere: many a kernel would",
             "参考的输出处处相同：许多内核也会如此",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session, SessionError
@@ -103,14 +106,15 @@ class ModelNew:
 @GATE.check
 def check(run: Run) -> GateResult:
     races = [
-        (call, fault) for call in run.main.calls for fault in call.reply.get("faults", [])
-        if fault["kind"].startswith("race")
+        (call, fault) for call in run.main.calls for fault in call.reply.faults
+        if fault.kind.startswith("race")
     ]  # fmt: skip
     if races:
         texts = [both("{name}: {kind} ({where}, {elements} elements)",
-                      "{name}：{kind}（{where}，{elements} 个元素）", name=call.name, **fault)
+                      "{name}：{kind}（{where}，{elements} 个元素）", name=call.name,
+                      **asdict(fault))
                  for call, fault in races]  # fmt: skip
-        rows = tuple((c.name, f["kind"], f["where"], f["elements"]) for c, f in races[:24])
+        rows = tuple((c.name, f.kind, f.where, f.elements) for c, f in races[:24])
         columns = (Text("case", "用例"), Text("race", "竞争"), Text("tensor", "张量"),
                    Text("elements", "元素"))  # fmt: skip
         table = Table(Text("Races", "竞争"), columns, rows, COUNTED)
@@ -123,8 +127,11 @@ def _permuted(run: Run) -> GateResult:
     for order in ("reversed", "shuffled"):
         cases = _cases(run, small=order == "shuffled")
         try:
-            session, answer = run.open({"order": order, "without_compiler": compiled})
-            call = _first_wrong(run, session, answer, cases)
+            mode = Mode(order=order, without_compiler=compiled)
+            session, error = run.open_and_build(
+                mode, dict.fromkeys(item.case.seed for item in cases)
+            )
+            call = None if error is not None else _first_wrong(run, session, cases)
         except SessionError:
             continue
         session.end(late=True)
@@ -145,15 +152,6 @@ def _cases(run: Run, small: bool) -> list[Call]:
     return [run.main.own[-1 if small else 0], *sized[:1]]
 
 
-def _first_wrong(
-    run: Run, session: Session, answer: dict[str, object], cases: list[Call]
-) -> Call | None:
-    if "error" in answer:
-        return None
-    for known in cases:
-        if "error" in run.build(session, known.seed):
-            return None
-        call = run.call(session, run.as_case(known))
-        if not call.right:
-            return call
-    return None
+def _first_wrong(run: Run, session: Session, cases: list[Call]) -> Call | None:
+    calls = (run.call(session, known.case) for known in cases)
+    return next((call for call in calls if not call.right), None)

@@ -7,11 +7,11 @@ must consist of values that they wrote there, and they must have been given the 
 
 from __future__ import annotations
 
-from typing import Any
-
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.messages.facts import PlannedCase
+from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import SessionError
@@ -61,7 +61,7 @@ def check(run: Run) -> GateResult:
     chosen = [call for call in run.main.own if call.right]
     if not chosen:
         return GateResult(GATE.name, "skipped", UNANSWERED)
-    case = run.as_case(min(chosen, key=lambda call: sum(call.sizes)))
+    case = min(chosen, key=lambda call: sum(call.case.sizes)).case
     found = _watched_and_not(run, case)
     return GateResult(
         GATE.name, found.status, found.detail, close=_CLOSE if found.status == "gap" else ""
@@ -72,22 +72,20 @@ _CLOSE = Text("launch the kernels at the top of the file, on arrays",
               "请在文件顶层启动内核，并以数组为参数")  # fmt: skip
 
 
-def _watched_and_not(run: Run, case: dict[str, Any]) -> Origin:
+def _watched_and_not(run: Run, case: PlannedCase) -> Origin:
     """In a process that is watched, and in one that looks like use where it is not timed anyway."""
-    modes: list[dict[str, Any]] = [{}]
+    modes = [Mode()]
     if run.candidate.implementation == "triton":
-        modes.append({"plain": True})
+        modes.append(Mode(plain=True))
     for mode in modes:
         try:
-            session, answer = run.open(mode)
-            if "error" not in answer:
-                answer = run.build(session, case["seed"])
-            if "error" in answer:
+            session, error = run.open_and_build(mode, (case.seed,))
+            if error is not None:
                 return Origin("gap", Text("the candidate does not load again", "候选无法再次加载"))
             found = origin_in(run, session, case, anew=True)
             session.end(late=True)
-        except SessionError as error:
-            return Origin("gap", Text(error.ended.reason, error.ended.reason))
+        except SessionError as late:
+            return Origin("gap", Text(late.ended.reason, late.ended.reason))
         if found.status != "passed":
             return found
     return found

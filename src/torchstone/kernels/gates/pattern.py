@@ -72,7 +72,7 @@ def check(run: Run) -> GateResult:
         return GateResult(GATE.name, "passed", _conventions(run))
     texts = [text for call in wrong for text in wrong_text(call)[:1]]
     table = call_table(wrong, Text("NaN and infinity", "NaN 与无穷"))
-    advice = advice_for([call for call in wrong if call.causes])
+    advice = advice_for([call for call in wrong if call.facts.causes])
     return GateResult(
         GATE.name, "failed", joined(texts, 3), (table,), remedy=advice.remedy, why=advice.why
     )
@@ -80,11 +80,11 @@ def check(run: Run) -> GateResult:
 
 def _conventions(run: Run) -> Text:
     """Answers that differ from torch's where torch's is a convention."""
-    counts = [count for call in run.main.calls for count in call.counts("convention")]
-    if not counts:
+    count = sum(item.convention for call in run.main.calls for item in call.facts.outputs)
+    if not count:
         return NOTHING
     return Text(
-        f"{sum(counts)} elements are not finite where attention sees no key, a square overflows or nothing "
+        f"{count} elements are not finite where attention sees no key, a square overflows or nothing "
         "is reduced; torch gives a number there by convention, and both are accepted",
-        f"{sum(counts)} 个元素在注意力看不到任何键、平方溢出或没有元素可归约处不是有限数；torch 在此按惯例给出数值，两者均接受",
+        f"{count} 个元素在注意力看不到任何键、平方溢出或没有元素可归约处不是有限数；torch 在此按惯例给出数值，两者均接受",
     )

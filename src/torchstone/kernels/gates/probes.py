@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.messages.to_referee import FindProbes, Probes
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import UNANSWERED, both, joined
 
@@ -58,7 +59,7 @@ class ModelNew(torch.nn.Module):
 def check(run: Run) -> GateResult:
     if not run.main.families:
         return GateResult(GATE.name, "skipped", UNANSWERED)
-    found, _ = run.ask_referee("probes")
+    found = run.ask_referee(FindProbes(), Probes).found
     if not found:
         return GateResult(GATE.name, "passed")
     texts = []

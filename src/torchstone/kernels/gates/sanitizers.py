@@ -99,8 +99,7 @@ def check(run: Run) -> GateResult:
             close=Text("install gcc with libasan and libubsan", "请安装带有 libasan 与 libubsan 的 gcc"),
         )  # fmt: skip
     packed = {
-        call.name: pack_calls(source, call.reply["records"], _numbered(call))
-        for call in _chosen(run)
+        call.name: pack_calls(source, call.reply.records, _numbered(call)) for call in _chosen(run)
     }
     # a process for each would cost more than all the calls: alone only to name the one that fails
     row = in_a_row(list(packed.values()))
@@ -137,17 +136,15 @@ def _chosen(run: Run) -> list[Call]:
     """One case of every family: they differ most in what they make the code do."""
     seen: dict[str, Call] = {}
     for call in run.main.calls:
-        if call.error is None and call.ended is None and call.reply.get("records"):
-            seen.setdefault(f"{call.family} {call.resized and call.shapes}", call)
+        if call.error is None and call.ended is None and call.reply.records:
+            seen.setdefault(f"{call.family} {call.case.resized and call.shapes}", call)
     return list(seen.values())
 
 
 def _numbered(call: Call) -> list[bytes]:
     """Buffers under the numbers that the records use: the outputs came before them."""
-    records = call.reply["records"]
-    numbers = [
-        item["buffer"] for record in records for item in record["arguments"] if "buffer" in item
-    ]
+    arguments = [item for record in call.reply.records for item in record.arguments]
+    numbers = [item.buffer for item in arguments if item.is_memory]
     shift = min(numbers, default=0)
     return [b""] * shift + call.records
 

@@ -82,7 +82,7 @@ _HOW = {
 
 @GATE.check
 def check(run: Run) -> GateResult:
-    if not run.facts["small"]:
+    if not run.facts.small:
         return GateResult(GATE.name, "passed", Text("all other gates ran at them",
                                                     "其他检查项均在该尺寸下运行"))  # fmt: skip
     found = run_in_full(run)
@@ -93,9 +93,12 @@ def check(run: Run) -> GateResult:
 
 def _passed(found: FullSizeRun) -> Text:
     assert found.call is not None
-    how = _HOW[found.how]
+    how = _HOW[found.call.facts.how]
     return both(
-        "{shapes}: " + how.en, "{shapes}：" + how.zh, shapes=found.call.shapes, rows=found.rows
+        "{shapes}: " + how.en,
+        "{shapes}：" + how.zh,
+        shapes=found.call.shapes,
+        rows=found.call.facts.rows,
     )
 
 
@@ -108,18 +111,20 @@ def _wrong(run: Run, found: FullSizeRun) -> GateResult | None:
         said = both("{name}: {en}", "{name}：{zh}", name=call.name, en=trouble.en, zh=trouble.zh)
         return _failed([said], call.name)
     texts = [*form_text(call), *wrong_text(call)]
-    if call.reply.get("operators"):
-        names = ", ".join(call.reply["operators"][:6])
+    if call.reply.operators:
+        names = ", ".join(call.reply.operators[:6])
         texts.append(both("{name}: computed outside of the kernel: {what}",
                           "{name}：在内核之外计算：{what}", name=call.name, what=names))  # fmt: skip
-    for fault in (*call.reply.get("faults", ()), *call.reply.get("zones", ())):
-        what = fault.get("kind") or f"written {fault['side']} {fault['buffer']}"
-        texts.append(both("{name}: {what}", "{name}：{what}", name=call.name, what=what))
-    writes = [i for i, wrote in enumerate(run.facts["writes_inputs"]) if wrote]
-    if found.changed_input >= 0 and found.changed_input not in writes:
+    faults = [fault.kind for fault in call.reply.faults]
+    faults += [f"written {zone.side} {zone.buffer}" for zone in call.reply.zones]
+    texts += [
+        both("{name}: {what}", "{name}：{what}", name=call.name, what=what) for what in faults
+    ]
+    writes = [i for i, wrote in enumerate(run.facts.writes_inputs) if wrote]
+    if call.reply.changed >= 0 and call.reply.changed not in writes:
         texts.append(both("{name}: input {index} was changed by the call",
                           "{name}：调用改变了输入 {index}", name=call.name,
-                          index=found.changed_input))  # fmt: skip
+                          index=call.reply.changed))  # fmt: skip
     return _failed(texts, call.name) if texts else None
 
 

@@ -78,7 +78,7 @@ def check(run: Run) -> GateResult:
                           turn=turn + 2)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
     for call in run.main.calls:
-        if call.reply.get("drawn"):
+        if call.reply.drawn:
             detail = both("{name}: the call draws random numbers", "{name}：调用抽取了随机数",
                           name=call.name)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))
@@ -87,21 +87,19 @@ def check(run: Run) -> GateResult:
 
 def _in_reverse(run: Run) -> GateResult:
     """A new process is asked for the same answers, the last one first."""
-    known = {call.number: call.digest for call in run.main.own}
+    failed = GateResult(
+        GATE.name, "failed", Text("a second process does not load it", "第二个进程无法加载")
+    )
     try:
-        session, answer = run.open({})
-        for seed in range(run.seeds):
-            if "error" not in answer:
-                answer = run.build(session, seed)
+        session, error = run.open_and_build(seeds=range(run.seeds))
     except SessionError:
-        answer = {"error": True}
-    if "error" in answer:
-        detail = Text("a second process does not load it", "第二个进程无法加载")
-        return GateResult(GATE.name, "failed", detail)
+        return failed
+    if error is not None:
+        return failed
     calls = run.main.own[-2:] if run.main.small else run.main.own
-    for case in [run.as_case(call) for call in reversed(calls)]:
-        call = run.call(session, case)
-        if call.digest != known[case["number"]]:
+    for known in reversed(calls):
+        call = run.call(session, known.case)
+        if call.digest != known.digest:
             detail = both("{name}: a new process, asked in reverse order, gives other bits",
                           "{name}：在新进程中按相反顺序调用，结果的比特不同", name=call.name)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (Command(call.name, 1, detail.en),))

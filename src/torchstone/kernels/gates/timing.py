@@ -6,7 +6,10 @@ from torchstone.core.evidence import Number
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
-from torchstone.kernels.sessions.question import prepare_question
+from torchstone.kernels.messages.to_candidate import Mode
+from torchstone.kernels.messages.to_referee import FindModes, MeasureSpeed, Modes, Speed
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
+from torchstone.kernels.sessions.full_size_run import prepare_question
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.stopwatch import (
@@ -64,6 +67,11 @@ class ModelNew(torch.nn.Module):
 )
 
 
+_NO_MEMORY = Text(
+    "there is not enough memory to time it (--memory)", "内存不足，无法计时（--memory）"
+)
+
+
 @GATE.check
 def check(run: Run) -> GateResult:
     if run.interpreted:
@@ -71,11 +79,9 @@ def check(run: Run) -> GateResult:
                        "解释器或模拟器的时间不能说明设备上的速度")  # fmt: skip
         return GateResult(GATE.name, "skipped", because)
     try:
-        session, answer = run.open({"plain": True}, memory_bytes=run.memory_bytes)
+        session, error = run.open_and_build(Mode(plain=True), memory_bytes=run.memory_bytes)
         keep_on_one_processor(session.pid)
-        if "error" not in answer:
-            answer = run.build(session, 0)
-        if "error" in answer:
+        if error is not None:
             return GateResult(GATE.name, "skipped", Text("it does not load again", "无法再次加载"))
         found = Origin("passed")
 
@@ -94,8 +100,10 @@ def check(run: Run) -> GateResult:
         return GateResult(
             GATE.name, "skipped", Text("it ended while it was timed", "计时时进程结束")
         )
-    except UntimedError as error:
-        return GateResult(GATE.name, "failed", error.what)
+    except LargeProblemError:
+        return GateResult(GATE.name, "skipped", _NO_MEMORY)
+    except UntimedError as refused:
+        return GateResult(GATE.name, "failed", refused.what)
     if found.status == "failed":
         detail = Text(f"while it is timed, others do the work: {found.detail.en}",
                       f"计时期间由他者完成计算：{found.detail.zh}")  # fmt: skip
@@ -109,10 +117,10 @@ def _worked(run: Run, session: Session) -> Origin:
     source = run.candidate.source
     # with a target numba makes ufuncs of numpy's own, which can be followed in watched arrays only
     unseen = "vectorize" in source and "target" in source
-    if not run.has_kernels or not first.right or first.seed != 0 or unseen:
+    if not run.has_kernels or not first.right or first.case.seed != 0 or unseen:
         return Origin("gap")
-    changes = run.ask_referee("modes")[0]["changed"]
-    return origin_in(run, session, run.as_case(first), anew=bool(changes))
+    changes = run.ask_referee(FindModes(), Modes).changed
+    return origin_in(run, session, first.case, anew=bool(changes))
 
 
 def _told(run: Run, turns: list[Turn], size: int) -> GateResult:
@@ -120,7 +128,7 @@ def _told(run: Run, turns: list[Turn], size: int) -> GateResult:
     theirs = [turn.reference_seconds for turn in turns]
     exchange = [turn.exchange_seconds for turn in turns]
     own, other = _typical(ours), _typical(theirs)
-    rate = float(run.ask_referee("speed", bytes=size)[0]["bytes_per_second"])
+    rate = run.ask_referee(MeasureSpeed(size), Speed).bytes_per_second
     writing = size / rate / _SLACK
     least = max(_spread(exchange), _spread(ours), _CLOCK_SECONDS)
     # what takes less than the noise cannot be told from nothing: a small answer is no evidence

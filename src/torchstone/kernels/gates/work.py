@@ -96,7 +96,7 @@ def check(run: Run) -> GateResult:
     for call in run.main.calls:
         if call.ended is not None:
             continue
-        found = call.reply.get("operators", [])
+        found = call.reply.operators
         if found:
             names = ", ".join(found[:6])
             table = Table(
@@ -107,7 +107,7 @@ def check(run: Run) -> GateResult:
                           "{name}：在内核之外计算：{what}", name=call.name, what=names)  # fmt: skip
             return GateResult(GATE.name, "failed", detail, (table,))
     own = [call for call in run.main.own if call.error is None and call.ended is None]
-    if run.has_kernels and any(not call.reply.get("launches") for call in own):
+    if run.has_kernels and any(not call.reply.launches for call in own):
         detail = Text("no kernel is launched", "没有启动任何内核")
         return GateResult(GATE.name, "failed", detail)
     return GateResult(GATE.name, "passed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
@@ -88,21 +90,21 @@ def check(run: Run) -> GateResult:
     texts: list[Text] = []
     rows: list[tuple[str, str, str, int]] = []
     for call in run.main.calls:
-        for zone in call.reply.get("zones", []):
+        for zone in call.reply.zones:
             texts.append(both(
                 "{name}: {elements} elements written {side} {buffer}",
                 "{name}：在 {buffer} 的{zh}写入了 {elements} 个元素", name=call.name,
-                elements=zone["elements"], side=zone["side"], buffer=zone["buffer"],
-                zh="前面" if zone["side"] == "before" else "后面",
+                elements=zone.elements, side=zone.side, buffer=zone.buffer,
+                zh="前面" if zone.side == "before" else "后面",
             ))  # fmt: skip
-            rows.append((call.name, "write", f"{zone['side']} {zone['buffer']}", zone["elements"]))
-        for fault in call.reply.get("faults", []):
-            if fault["kind"].startswith("race"):
+            rows.append((call.name, "write", f"{zone.side} {zone.buffer}", zone.elements))
+        for fault in call.reply.faults:
+            if fault.kind.startswith("race"):
                 continue
             texts.append(both("{name}: {kind} {where}, {elements} elements",
                               "{name}：{kind} {where}，{elements} 个元素", name=call.name,
-                              **fault))  # fmt: skip
-            rows.append((call.name, fault["kind"], fault["where"], fault["elements"]))
+                              **asdict(fault)))  # fmt: skip
+            rows.append((call.name, fault.kind, fault.where, fault.elements))
     # what differs by itself is the business of another gate
     same = all(call.digest == run.main.steady.digest for call in run.main.repeated)
     for first, again in run.main.refilled if same else []:

@@ -52,8 +52,8 @@ def weights_of(seed: int) -> Iterator[None]:
         with torch.no_grad():
             tensor += ((noise - 0.5) * 2 * _NOISE).to(tensor.dtype)
 
-    def shaken(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def shaken(name: str, original: Callable[..., object]) -> Callable[..., object]:
+        def init(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
             result = original(tensor, *args, **kwargs)
             shake(tensor, name)
             return result

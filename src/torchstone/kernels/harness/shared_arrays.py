@@ -8,15 +8,15 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from torchstone.kernels.harness.kits import mindspore_kit
-from torchstone.kernels.harness.reference.running import as_tensor
+from torchstone.kernels.harness.reference.running import Values, as_tensor
 from torchstone.kernels.harness.values import dtype_of, name_of
+from torchstone.kernels.messages.trees import Layout, Slot
 
 _ALIGNED_BYTES = 64
 """What allocators give: kernels with wide loads may count on it."""
@@ -24,65 +24,27 @@ _MOST_SPREAD = 2
 """An array whose elements lie further apart than this is handed over without gaps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where one array lies: the first call's `offset_bytes`, and how far on the next call's is."""
-
-    kind: str
-    dtype: str
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    reach: int
-    """Elements from the first to the last one, both included."""
-    offset_bytes: int
-    step_bytes: int
-
-    def views(self, base: torch.Tensor, calls: int) -> list[Any]:
-        """The arrays of the first calls, in shared memory."""
-        whole = base.narrow(0, self.offset_bytes, self.step_bytes * calls)
-        rows = whole.view(calls, self.step_bytes)
-        size = dtype_of(self.dtype).itemsize
-        if not self.reach:
-            return [torch.empty(self.shape, dtype=dtype_of(self.dtype))] * calls
-        flat = rows.narrow(1, 0, self.reach * size).view(dtype_of(self.dtype))
-        made = flat.as_strided(
-            (calls, *self.shape), (flat.stride(0), *self.stride), flat.storage_offset()
-        )
-        return [_as_kind(item, self.kind) for item in made.unbind(0)]
+def views_of(slot: Slot, base: torch.Tensor, calls: int) -> Values:
+    """The arrays of the first calls, in shared memory."""
+    whole = base.narrow(0, slot.offset_bytes, slot.step_bytes * calls)
+    rows = whole.view(calls, slot.step_bytes)
+    dtype = dtype_of(slot.dtype)
+    if not slot.reach:
+        return [torch.empty(slot.shape, dtype=dtype)] * calls
+    flat = rows.narrow(1, 0, slot.reach * dtype.itemsize).view(dtype)
+    made = flat.as_strided(
+        (calls, *slot.shape), (flat.stride(0), *slot.stride), flat.storage_offset()
+    )
+    return [_as_kind(item, slot.kind) for item in made.unbind(0)]
 
 
-def _as_kind(tensor: torch.Tensor, kind: str) -> Any:
+def _as_kind(tensor: torch.Tensor, kind: str) -> object:
     if kind == "torch":
         return tensor
     return mindspore_kit.tensor(tensor.numpy()) if kind == "mindspore" else tensor.numpy()
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The arrays of a list of leaves; leaves that are no arrays are None here."""
-
-    slots: tuple[Slot | None, ...]
-    calls: int
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(slot.step_bytes * self.calls for slot in self.slots if slot is not None)
-
-    def to_wire(self) -> dict[str, Any]:
-        """Plain data for a message."""
-        return {"slots": [slot and asdict(slot) for slot in self.slots], "calls": self.calls}
-
-
-def layout_from_wire(data: dict[str, Any]) -> Layout:
-    """A layout out of a message; a TypeError or ValueError for anything else."""
-    slots = [
-        item and Slot(**{**item, "shape": tuple(item["shape"]), "stride": tuple(item["stride"])})
-        for item in data["slots"]
-    ]
-    return Layout(tuple(slots), int(data["calls"]))
-
-
-def layout_of(leaves: Sequence[Any], calls: int) -> Layout:
+def layout_of(leaves: Sequence[object], calls: int) -> Layout:
     """Room for the arrays among these leaves, as many times as there are calls."""
     slots: list[Slot | None] = []
     offset = 0

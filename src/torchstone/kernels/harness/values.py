@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from torchstone.kernels.harness.kits import mindspore_kit
+from torchstone.kernels.messages.trees import Tree
 
-Tree = dict[str, Any]
-Place = Callable[[Tree, bytes], Any]
+Place = Callable[[Tree, bytes], object]
 _DTYPES = {
     str(value).removeprefix("torch."): value
     for value in vars(torch).values()
@@ -48,32 +49,33 @@ def from_raw(data: bytes, dtype: str, shape: Sequence[int]) -> torch.Tensor:
     return flat.view(dtype_of(dtype)).reshape(tuple(shape))
 
 
-def encode(value: Any, buffers: list[bytes]) -> Tree:
-    """A value as a tree; tensors go to the buffers."""
+def encode(value: object, buffers: list[bytes]) -> Tree:
+    """A value as a tree; the elements of arrays go to the buffers."""
     if isinstance(value, torch.Tensor):
         buffers.append(raw_bytes(value))
-        return {"array": "torch", "dtype": name_of(value.dtype), "shape": list(value.shape),
-                "stride": list(value.stride()), "buffer": len(buffers) - 1}  # fmt: skip
+        return Tree("torch", name_of(value.dtype), list(value.shape), list(value.stride()),
+                    len(buffers) - 1)  # fmt: skip
     if isinstance(value, np.ndarray):
         tensor = torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape))
         stride = [step // max(value.itemsize, 1) for step in value.strides]
-        return {**encode(tensor, buffers), "array": "numpy", "stride": stride}
+        return replace(encode(tensor, buffers), kind="numpy", stride=stride)
     if mindspore_kit.is_tensor(value):
-        return {**encode(value.asnumpy(), buffers), "array": "mindspore"}
+        return replace(encode(mindspore_kit.array_of(value), buffers), kind="mindspore")
     if isinstance(value, np.generic):
-        array = np.asarray(value)
-        return {**encode(array, buffers), "array": "scalar"}
+        return replace(encode(np.asarray(value), buffers), kind="scalar")
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [encode(item, buffers) for item in value]}
+        return Tree(kind, items=[encode(item, buffers) for item in value])
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": [[key, encode(item, buffers)] for key, item in value.items()]}
+        return Tree(
+            "dict", items=[encode(item, buffers) for item in value.values()], names=list(value)
+        )
     if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
+        return Tree("float", plain=repr(value))
     if value is None or isinstance(value, bool | int | float | str):
-        return {"plain": value}
+        return Tree("plain", plain=value)
     if isinstance(value, torch.dtype):
-        return {"torch_dtype": name_of(value)}
+        return Tree("torch_dtype", dtype=name_of(value))
     raise UnknownValueError(f"a value of type {type(value).__name__}")
 
 
@@ -82,37 +84,31 @@ def decode(tree: Tree, buffers: Sequence[bytes], place: Place) -> Any:
     return _decode(tree, buffers, place, {})
 
 
-def _decode(tree: Tree, buffers: Sequence[bytes], place: Place, known: dict[int, Any]) -> Any:
-    def each(items: Sequence[Tree]) -> list[Any]:
-        return [_decode(item, buffers, place, known) for item in items]
-
-    if "array" in tree:
-        number = tree["buffer"]
-        if not tree.get("shared"):
-            return place(tree, buffers[number])
-        if number not in known:
-            known[number] = place(tree, buffers[number])
-        return known[number]
-    if "list" in tree:
-        return each(tree["list"])
-    if "tuple" in tree:
-        return tuple(each(tree["tuple"]))
-    if "dict" in tree:
-        return dict(zip([key for key, _ in tree["dict"]], each([item for _, item in tree["dict"]]),
-                        strict=True))  # fmt: skip
-    if "float" in tree:
-        return float(tree["float"])
-    if "torch_dtype" in tree:
-        return dtype_of(tree["torch_dtype"])
-    return tree["plain"]
+def _decode(tree: Tree, buffers: Sequence[bytes], place: Place, known: dict[int, object]) -> object:
+    if tree.is_array:
+        if not tree.shared:
+            return place(tree, buffers[tree.buffer])
+        if tree.buffer not in known:
+            known[tree.buffer] = place(tree, buffers[tree.buffer])
+        return known[tree.buffer]
+    items = [_decode(item, buffers, place, known) for item in tree.items]
+    if tree.kind == "list":
+        return items
+    if tree.kind == "tuple":
+        return tuple(items)
+    if tree.kind == "dict":
+        return dict(zip(tree.names, items, strict=True))
+    if tree.kind == "float":
+        return float(str(tree.plain))
+    return dtype_of(tree.dtype) if tree.kind == "torch_dtype" else tree.plain
 
 
-def plain_place(tree: Tree, data: bytes) -> Any:
+def plain_place(tree: Tree, data: bytes) -> object:
     """An array in ordinary memory."""
-    tensor = from_raw(data, tree["dtype"], tree["shape"])
-    if tree["array"] == "torch":
+    tensor = from_raw(data, tree.dtype, tree.shape)
+    if tree.kind == "torch":
         return tensor
     array = tensor.numpy()
-    if tree["array"] == "mindspore":
+    if tree.kind == "mindspore":
         return mindspore_kit.tensor(array)
-    return array[()] if tree["array"] == "scalar" else array
+    return array[()] if tree.kind == "scalar" else array

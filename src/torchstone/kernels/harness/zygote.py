@@ -18,8 +18,9 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
+from torchstone.kernels.messages.codec import from_wire, prepare_readers, to_wire
+from torchstone.kernels.messages.to_zygote import Fork, Forked, Program, Reap, Reaped, Started
 from torchstone.sandbox import cell
 from torchstone.sandbox.small_root import enter_small_root
 
@@ -48,9 +49,7 @@ def main(control_handle: int, device: str, preload: list[str]) -> None:
     seconds = time.process_time()
     children: set[int] = set()
     try:
-        control.sendall(
-            json.dumps({"loaded": loaded, "cpu_seconds": seconds, "root": root}).encode()
-        )
+        _tell(control, Started(loaded, seconds, root))
         _serve(control, children, outside)
     finally:  # the parent has ended, perhaps before it heard the last answer
         _clear_up(children, outside)
@@ -62,18 +61,22 @@ def _serve(control: socket.socket, children: set[int], outside: int) -> None:
         data, handles, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, _MOST_HANDLES)
         if not data:
             return
-        request = json.loads(data)
-        if request["do"] == "fork":
-            pid = _fork(request, handles, control, outside)
+        message = json.loads(data)
+        if message["is"] == Fork.__name__:
+            pid = _fork(from_wire(Fork, message["message"]), handles, control, outside)
             children.add(pid)
-            control.sendall(json.dumps({"pid": pid}).encode())
+            _tell(control, Forked(pid))
         else:
-            children.discard(int(request["pid"]))
-            _, status, used = os.wait4(int(request["pid"]), 0)
-            seconds = used.ru_utime + used.ru_stime
-            control.sendall(json.dumps({"status": status, "cpu_seconds": seconds}).encode())
+            pid = from_wire(Reap, message["message"]).pid
+            children.discard(pid)
+            _, status, used = os.wait4(pid, 0)
+            _tell(control, Reaped(status, used.ru_utime + used.ru_stime))
         for handle in handles:
             os.close(handle)
+
+
+def _tell(control: socket.socket, message: Started | Forked | Reaped) -> None:
+    control.sendall(json.dumps(to_wire(message)).encode())
 
 
 def _clear_up(children: set[int], outside: int) -> None:
@@ -99,7 +102,7 @@ def _packages(names: list[str]) -> list[str]:
     return [name for name in names if "." not in name]
 
 
-def _load(names: list[str]) -> dict[str, Any]:
+def _load(names: list[str]) -> dict[str, str]:
     """Import what the sessions will need; a missing package is an answer, not an end."""
     loaded: dict[str, str] = {}
     for name in names:
@@ -108,6 +111,7 @@ def _load(names: list[str]) -> dict[str, Any]:
         except Exception as error:  # a broken installation is told like a missing one
             loaded[name] = f"!{type(error).__name__}: {error}"[:300]
             continue
+        prepare_readers(getattr(module, "ANSWERS", ()))  # once for all children
         loaded[name] = str(getattr(module, "__version__", ""))
     return loaded
 
@@ -120,7 +124,7 @@ def _hand_on(handles: list[int]) -> None:
         os.close(handle)
 
 
-def _fork(request: dict[str, Any], handles: list[int], control: socket.socket, outside: int) -> int:
+def _fork(request: Fork, handles: list[int], control: socket.socket, outside: int) -> int:
     channel, out, err, *shared = handles
     pid = os.fork()
     if pid:
@@ -131,19 +135,15 @@ def _fork(request: dict[str, Any], handles: list[int], control: socket.socket, o
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        limits = cell.Limits(**request["limits"])
-        command = request.get("execute")
-        program = None
-        if command:
-            readable = tuple(Path(name) for name in request["readable"])
-            program = cell.Program(readable, bool(request["may_fork"]))
-        walls = cell.enter(Path(request["scratch"]), limits, program=program,
-                           device=bool(request.get("device")) and not command)  # fmt: skip
-        if command:
+        limits, work = request.limits, request.work
+        if isinstance(work, Program):
+            program = cell.Program(tuple(map(Path, work.readable)), work.may_fork)
+            cell.enter(Path(request.scratch), limits, program=program)
             os.set_inheritable(channel, False)
             _hand_on(shared)
-            os.execve(command[0], command, request["environment"])
-        server = importlib.import_module(request["role"])
+            os.execve(work.command[0], work.command, work.environment)
+        walls = cell.enter(Path(request.scratch), limits, device=request.device)
+        server = importlib.import_module(work)
         server.serve(socket.socket(fileno=channel), walls, tuple(shared))
         code = 0
     except BaseException as error:  # the child must never return into the server's loop

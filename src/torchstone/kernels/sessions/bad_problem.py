@@ -40,10 +40,14 @@ def slow_problem(name: str, seconds: float) -> InputError:
     )  # fmt: skip
 
 
-def large_problem(name: str, limit_bytes: int) -> InputError:
+class LargeProblemError(InputError):
+    """The reference ran out of memory; at the problem's own sizes that is a limit and no end."""
+
+
+def large_problem(name: str, limit_bytes: int) -> LargeProblemError:
     """Not even the inputs fit into the memory that may be used."""
     size = human(limit_bytes, "B")
-    return InputError(
+    return LargeProblemError(
         f"problem {name}",
         Text(f"inputs that need more than {size} of memory", f"输入所需内存超过 {size}"),
         Text(f"inputs and an answer that fit into {size}", f"输入与一个答案能放入 {size}"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
+from torchstone.core.text import NOTHING, Text
+from torchstone.kernels.messages.facts import Facts, PlannedCase, Told, Wrong
+from torchstone.kernels.messages.to_candidate import Reply
 from torchstone.kernels.sessions.workshop import Ended
 
 POISONED = ("nan", "inf", "masked")
@@ -13,8 +15,6 @@ LAID_OUT = ("strided", "unaligned", "expanded", "shared")
 """Families whose memory is laid out in another way than the problem's own."""
 REARRANGED = ("strided", "expanded")
 """Of these, the ones in which elements do not lie one after the other."""
-WRONG = ("unwritten", "pattern", "whole", "error")
-"""Kinds of wrong values, the plainest first."""
 _BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeError", "KeyError"})
 
 
@@ -22,85 +22,68 @@ _BUGS = frozenset({"IndexError", "UnboundLocalError", "NameError", "AttributeErr
 class Call:
     """One call of the candidate: the case, what it did, and what the referee said."""
 
-    number: int
-    family: str
-    seed: int
-    shapes: str
-    resized: bool = False
-    reply: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    case: PlannedCase
+    reply: Reply = field(default_factory=Reply)
+    facts: Facts = field(default_factory=Facts)
     ended: Ended | None = None
     digest: str = ""
     sent: list[str] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
     answer_data: list[bytes] = field(default_factory=list)
     """The buffers of the answer, where launches were recorded."""
-    sizes: list[int] = field(default_factory=list)
-    """All sizes that may change."""
 
     @property
-    def error(self) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = self.reply.get("error")
-        return found
+    def family(self) -> str:
+        return self.case.family
+
+    @property
+    def shapes(self) -> str:
+        return self.case.shapes
+
+    @property
+    def error(self) -> Told | None:
+        return self.reply.error
 
     @property
     def refused(self) -> bool:
         """Loudly refused: another size or layout than the problem's own, no bug of its own."""
-        if self.error is None or not (self.resized or self.family in LAID_OUT):
-            return False
-        if self.reply.get("faults"):
+        if self.error is None or not (self.case.resized or self.family in LAID_OUT):
             return False
         # an array of nothing has no first element, and says so: that is a refusal, not an access
-        if self.error.get("bounds"):
+        if self.reply.faults or self.error.bounds:
             return False
-        return self.family == "empty" or self.error["kind"] not in _BUGS
+        return self.family == "empty" or self.error.kind not in _BUGS
+
+    @property
+    def turned_away(self) -> bool:
+        """Raised, and not by a mistake: it may be written for other sizes."""
+        faults = self.reply.faults or self.reply.operators
+        return (
+            self.error is not None
+            and not faults
+            and not self.error.bounds
+            and self.error.kind not in _BUGS
+        )
 
     @property
     def work(self) -> int:
         """Interpreted operations; 0 for what is compiled."""
-        return int(self.reply.get("work", 0))
+        return self.reply.work
 
-    @property
-    def form(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.facts.get("form", [])
-        return found
-
-    def wrong(self, kind: str) -> list[dict[str, Any]]:
+    def wrong(self, kind: str) -> list[Wrong]:
         """What the referee found of one kind in `WRONG`."""
-        outputs = self.facts.get("outputs", [])
-        several = len(outputs) > 1
-        return [
-            {**item[kind], "output": number} if several else item[kind]
-            for number, item in enumerate(outputs)
-            if kind in item
-        ]
-
-    @property
-    def causes(self) -> list[dict[str, Any]]:
-        """Likely causes of what is wrong, as far as the referee looked for them."""
-        found: list[dict[str, Any]] = self.facts.get("causes", [])
-        return found
-
-    def counts(self, name: str) -> list[int]:
-        """What the referee counted under a name, per output."""
-        return [item[name] for item in self.facts.get("outputs", []) if name in item]
+        outputs = self.facts.outputs
+        found = [(number, item.of_kind(kind)) for number, item in enumerate(outputs)]
+        number_of = (lambda number: number) if len(outputs) > 1 else (lambda _: -1)
+        return [replace(item, output=number_of(i)) for i, item in found if item is not None]
 
     @property
     def right(self) -> bool:
-        return (
-            self.ended is None and self.error is None and not self.form
-            and not any(self.wrong(kind) for kind in WRONG)
-        )  # fmt: skip
+        return self.ended is None and self.error is None and self.facts.right
 
     @property
     def name(self) -> str:
-        return f"{self.family} seed {self.seed} ({self.shapes})"
-
-
-def new_call(case: dict[str, Any], **more: Any) -> Call:
-    """A call of a case as the referee lists it."""
-    return Call(case["number"], case["family"], case["seed"], case["shapes"], case["resized"],
-                sizes=case["sizes"], **more)  # fmt: skip
+        return f"{self.family} seed {self.case.seed} ({self.shapes})"
 
 
 @dataclass(slots=True)
@@ -123,8 +106,10 @@ class Main:
     """What the first session showed."""
 
     ended: Ended | None = None
-    load_error: dict[str, Any] | None = None
-    build_error: dict[str, Any] | None = None
+    limit: Text = NOTHING
+    """Of this machine: what kept the session from coming to its end."""
+    load_error: Told | None = None
+    build_error: Told | None = None
     named: bool = True
     """The names of its weights are the problem's, or what they hold tells which is which."""
     weights: int = 0

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from torchstone.kernels.messages.facts import PlannedCase, Told
+from torchstone.kernels.messages.to_candidate import CallOptions, Mode, Reply, Reweigh
+from torchstone.kernels.messages.to_referee import (
+    Done,
+    FindSettings,
+    FindWays,
+    GiveWeights,
+    PlanFamilies,
+    PlanLarger,
+    PlanLengths,
+    Planned,
+    PlanOwnSmall,
+    PlanSlender,
+    Settings,
+    Ways,
+    Weights,
+)
 from torchstone.kernels.sessions import larger
-from torchstone.kernels.sessions.calls import POISONED, REARRANGED, Call, Main, new_call
+from torchstone.kernels.sessions.calls import POISONED, REARRANGED, Call, Main
+from torchstone.kernels.sessions.limits import LimitError
 from torchstone.kernels.sessions.processes import Processes
 from torchstone.kernels.sessions.workshop import Session, SessionError
 
@@ -24,11 +41,8 @@ FEWER = 3
 """So many cases of each family are enough where they are costly."""
 MOST_FAMILIES_WORK = 30000
 """When so many interpreted operations are spent, no further case of a family is begun."""
-HEAVY_BYTES = 32 << 20
-"""Weights above this size make every case costly, however small its inputs are: a case is judged by eight runs of the
-reference, each of which reads all of them."""
 MOST_HEAVY = 12
-"""Cases of other sizes that are tried where weights are heavy."""
+"""Cases of other sizes that are tried where each is costly."""
 MOST_SMALL_WORK = 1500
 """Above this for a call where everything is small, everything becomes tiny."""
 TINY = -2
@@ -51,26 +65,31 @@ CHANGED = 1
 
 def run(verification: Processes) -> Main:
     """Everything that the first session shows; the families only where its own inputs went well."""
-    cases: list[dict[str, Any]] = verification.facts["cases"]
+    cases = verification.facts.cases
     main = Main()
     try:
-        session, answer = verification.open(
-            {"record": verification.candidate.implementation == "c"}
-        )
-        if "error" in answer:
-            main.load_error = answer["error"]
+        mode = Mode(record=verification.candidate.implementation == "c")
+        session, opened = verification.open(mode)
+        if isinstance(opened, Told):
+            main.load_error = opened
             return main
         for seed in range(verification.seeds):
             built = verification.build(session, seed)
-            if "error" in built:
-                main.build_error = built["error"]
+            if isinstance(built, Told):
+                main.build_error = built
                 return main
-            main.named &= built["known"] or not built["weights"]
-            main.weights = built["weights"]
+            main.named &= built.known or not built.weights
+            main.weights = built.weights
+        _Course(verification, main, session).take(cases)
+        if main.own[0].turned_away and verification.use_larger_inputs():
+            session.end(late=True)
+            return run(verification)
     except SessionError as error:
         main.ended = error.ended
         return main
-    _Course(verification, main, session).take(cases)
+    except LimitError as error:
+        main.limit = error.what
+        return main
     if session.ended is None:
         session.end(late=True)
     return main
@@ -86,7 +105,7 @@ class _Course:
     probes: list[Call] = field(default_factory=list)
     """Calls that showed how costly a smaller size is."""
 
-    def take(self, cases: list[dict[str, Any]]) -> None:
+    def take(self, cases: list[PlannedCase]) -> None:
         """All of it, as far as the session lives."""
         self._own(cases)
         if all(call.right and _clean(call) for call in self.main.own):
@@ -94,47 +113,49 @@ class _Course:
             if self.session.ended is None:
                 self._repetitions()
 
-    def _own(self, cases: list[dict[str, Any]]) -> None:
+    def _own(self, cases: list[PlannedCase]) -> None:
         """The problem's own inputs; an interpreter that would take too long gets them smaller."""
         self.main.own.append(self.run.call(self.session, cases[0]))
         rest = cases[1:]
         if self.main.own[0].work > MOST_OWN_WORK and self.main.own[0].right:
-            rest = self._smaller("own_small") or rest
+            rest = self._smaller(PlanOwnSmall) or rest
             self.main.small_own = rest is not cases[1:]
         for case in rest:
             if self.main.own[-1].ended is not None:
                 return
             self.main.own.append(self.run.call(self.session, case))
 
-    def _smaller(self, do: str, **more: int) -> list[dict[str, Any]] | None:
+    def _smaller(
+        self, question_for: Callable[[int], PlanOwnSmall | PlanFamilies]
+    ) -> list[PlannedCase] | None:
         """Cases at the smallest sizes that the candidate does not refuse."""
-        found: list[dict[str, Any]] | None = None
+        found: list[PlannedCase] | None = None
         work = 0
         for level in (*range(FULL), TINY):
             if found and (level != TINY or work <= MOST_SMALL_WORK):
                 continue
-            plan, _ = self.run.ask_referee(do, None, level=level, **more)
-            tried = self.run.call(self.session, plan["cases"][0])
+            plan = self.run.ask_referee(question_for(level), Planned)
+            tried = self.run.call(self.session, plan.cases[0])
             if tried.ended is not None:
                 return None
             if tried.error is None:
                 self.probes.append(tried)
-                work, found = tried.work, plan["cases"]
-                self.main.skipped |= plan.get("skipped", {})
+                work, found = tried.work, plan.cases
+                self.main.skipped |= plan.skipped
         return found
 
     def _families(self) -> None:
         work = max(call.work for call in self.main.own)
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
-        most = 1 if self._is_heavy() else FEWER if work > MOST_WORK else 0
+        most = 1 if self.run.facts.heavy else FEWER if work > MOST_WORK else 0
         if work > MOST_WORK:
-            cases = self._smaller("plan", size_level=size_level, most=most)
+            cases = self._smaller(lambda level: PlanFamilies(level, size_level, most))
             self.main.small = cases is not None
         if cases is None and self.session.ended is None:
             cases = self._as_large_as_held(size_level, most)
         if self.run.own_layouts:
-            cases = [case for case in cases or [] if case["family"] not in REARRANGED]
+            cases = [case for case in cases or [] if case.family not in REARRANGED]
         left = MOST_FAMILIES_WORK
         for case in _in_rounds(cases or []) if most else cases or []:
             if left <= 0:
@@ -149,25 +170,21 @@ class _Course:
         if self._well():
             self._larger(size_level)
 
-    def _as_large_as_held(self, size_level: int, most: int) -> list[dict[str, Any]]:
+    def _as_large_as_held(self, size_level: int, most: int) -> list[PlannedCase]:
         """Cases at the problem's own sizes, or smaller where these are too large for whole families;
         one of each family at its own sizes for a candidate that takes no others."""
-        plan, _ = self.run.ask_referee("plan", level=FULL, size_level=size_level, most=most)
-        if plan["cut"]:
-            tried = self.run.call(self.session, plan["cases"][0])
+        plan = self.run.ask_referee(PlanFamilies(FULL, size_level, most), Planned)
+        if plan.cut:
+            tried = self.run.call(self.session, plan.cases[0])
             self.main.small = tried.error is None
             if not self.main.small:
-                plan, _ = self.run.ask_referee("plan", level=WHOLE, size_level=0, most=1)
-        self.main.skipped |= plan["skipped"]
-        cases: list[dict[str, Any]] = plan["cases"]
-        return cases
+                plan = self.run.ask_referee(PlanFamilies(WHOLE, 0, 1), Planned)
+        self.main.skipped |= plan.skipped
+        return plan.cases
 
-    def _is_heavy(self) -> bool:
-        return int(self.run.facts["weights_bytes"]) > HEAVY_BYTES
-
-    def _afforded(self, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _afforded(self, cases: list[PlannedCase]) -> list[PlannedCase]:
         """All cases of a plan, or evenly chosen ones where each costs much."""
-        if not self._is_heavy() or len(cases) <= MOST_HEAVY:
+        if not self.run.facts.heavy or len(cases) <= MOST_HEAVY:
             return cases
         self.main.left_out += len(cases) - MOST_HEAVY
         return [cases[i * len(cases) // MOST_HEAVY] for i in range(MOST_HEAVY)]
@@ -180,9 +197,9 @@ class _Course:
 
     def _slender(self) -> None:
         """One side at a time, short and then long, beside the shortest others."""
-        plan, _ = self.run.ask_referee("slender", beyond=2 * largest_block(self.main.own))
+        plan = self.run.ask_referee(PlanSlender(2 * largest_block(self.main.own)), Planned)
         costs = larger.Slender()
-        for case in self._afforded(plan["cases"]):
+        for case in self._afforded(plan.cases):
             if costs.expected(case) > costs.left:
                 self.main.left_out += 1
                 continue
@@ -192,15 +209,15 @@ class _Course:
                 return
             costs.done(case, call.work)
 
-    def _made_anew(self, case: dict[str, Any]) -> Call:
+    def _made_anew(self, case: PlannedCase) -> Call:
         """The case, by a model that is made with other arguments where the case needs one."""
-        if case["seed"] >= self.run.seeds:
+        if case.seed >= self.run.seeds:
             try:
-                built = self.run.build(self.session, case["seed"])
+                built = self.run.build(self.session, case.seed)
             except SessionError as error:
-                return new_call(case, ended=error.ended)
-            if "error" in built:
-                return new_call(case, reply={"error": built["error"]})
+                return Call(case, ended=error.ended)
+            if isinstance(built, Told):
+                return Call(case, Reply(built))
         return self.run.call(self.session, case)
 
     def _larger(self, level: int) -> None:
@@ -209,18 +226,18 @@ class _Course:
         # a thread of a simulated device takes one
         compiled = self.run.candidate.implementation in ("c", "numba") and not self.run.interpreted
         far = compiled or self.run.candidate.implementation == "triton"
-        plan, _ = self.run.ask_referee("larger", level=level, long=larger.LONG if far else 0)
+        plan = self.run.ask_referee(PlanLarger(level, larger.LONG if far else 0), Planned)
         self._walk(plan, level, larger.MOST_WORK)
         if self._well():
             longest = 0 if self.run.interpreted else larger.LONGEST
-            plan, _ = self.run.ask_referee("lengths", longest=longest)
+            plan = self.run.ask_referee(PlanLengths(longest), Planned)
             self._walk(plan, level, larger.MOST_LENGTHS_WORK)
 
-    def _walk(self, plan: dict[str, Any], level: int, most_work: int) -> None:
+    def _walk(self, plan: Planned, level: int, most_work: int) -> None:
         """Call cases of growing sizes, until so many interpreted operations are spent."""
-        self.main.skipped |= plan["skipped"]
+        self.main.skipped |= plan.skipped
         tried = [*self.probes, *self.main.families]
-        cut = [call for call in tried if not call.resized and level != FULL]
+        cut = [call for call in tried if not call.case.resized and level != FULL]
         dearest = max(cut, key=lambda call: call.work, default=self.main.own[0])
         # a side that stood alone had others beside it that these sizes do not name
         comparable = [
@@ -228,7 +245,7 @@ class _Course:
         ]
         seen = [dearest, *comparable]
         waiting = larger.Larger.plan(
-            self._afforded(plan["cases"]), [(call.sizes, call.work) for call in seen], most_work
+            self._afforded(plan.cases), [(call.case.sizes, call.work) for call in seen], most_work
         )
         while case := waiting.take():
             call = self.run.call(self.session, case)
@@ -239,7 +256,7 @@ class _Course:
         self.main.left_out += waiting.left_out
 
     def _repetitions(self) -> None:
-        first = self.run.as_case(self.main.steady)
+        first = self.main.steady.case
         for _ in range(2):
             self.main.repeated.append(self.run.call(self.session, first))
             if self.main.repeated[-1].ended is not None:
@@ -251,7 +268,7 @@ class _Course:
         for call in (chosen.get(name) for name in ("own", "prime", "strided")):
             if call is None:
                 continue
-            again = self.run.call(self.session, self.run.as_case(call), fill="big")
+            again = self.run.call(self.session, call.case, CallOptions(fill="big"))
             self.main.refilled.append((call, again))
             if again.ended is not None:
                 return
@@ -264,7 +281,7 @@ class _Course:
         known = [
             call
             for call in self.main.calls
-            if call.right and call.seed < self.run.seeds and call.family not in POISONED
+            if call.right and call.case.seed < self.run.seeds and call.family not in POISONED
         ]
         # all of one shape and none like another, the problem's own first
         alike = [call for call in known if call.shapes == self.main.steady.shapes]
@@ -272,10 +289,10 @@ class _Course:
         for call in alike[2:BURST]:
             if sum(item.work for item in (*chosen, call)) <= MOST_BURST_WORK:
                 chosen.append(call)
-        cases = [self.run.as_case(call) for call in chosen]
-        plan, _ = self.run.ask_referee("settings")
+        cases = [call.case for call in chosen]
+        settings = self.run.ask_referee(FindSettings(), Settings).found
         left = MOST_BURSTS_WORK
-        for turn, setting in enumerate(plan["settings"]):
+        for turn, setting in enumerate(settings):
             times = TIMES if not turn and not self.run.interpreted else 0
             left -= sum(item.work for item in chosen)
             if turn and left < 0:
@@ -288,21 +305,22 @@ class _Course:
 
     def _reweighings(self) -> None:
         """A model that has been called before is given other weights and called again."""
-        plan, _ = self.run.ask_referee("ways")
-        for item in plan["ways"]:
-            known = next(call for call in self.main.own if call.seed == item["seed"])
-            tree, buffers = self.run.ask_referee("weights", seed=item["seed"])
+        for item in self.run.ask_referee(FindWays(), Ways).found:
+            known = next(call for call in self.main.own if call.case.seed == item.seed)
+            weights, buffers = self.run.ask_for_data(GiveWeights(item.seed), Weights)
+            question = Reweigh(item.way, weights)
             try:
-                done, _ = self.session.ask({"do": "reweigh", "way": item["way"], "tree": tree}, buffers,
-                                      seconds=self.run.timeout_seconds)  # fmt: skip
+                done, _ = self.session.ask(
+                    question, Done, buffers, seconds=self.run.timeout_seconds
+                )
             except SessionError:
                 return
-            if "error" in done:
-                call = Call(known.number, known.family, known.seed, known.shapes, reply=done)
+            if isinstance(done, Told):
+                call = Call(known.case, Reply(done))
             else:
-                call = self.run.call(self.session, self.run.as_case(known), model=CHANGED)
-            self.main.reweighed.append((item["way"], call))
-            self.main.weights_move |= bool(item["moves"])
+                call = self.run.call(self.session, known.case, CallOptions(model=CHANGED))
+            self.main.reweighed.append((item.way, call))
+            self.main.weights_move |= item.moves
             if call.ended is not None or call.error is not None:
                 return
 
@@ -310,16 +328,16 @@ class _Course:
 def largest_block(calls: Iterable[Call]) -> int:
     """The largest whole number that a launch was compiled for: one block may hold so many."""
     found = [0]
-    for kernel in (kernel for call in calls for kernel in call.reply.get("kernels", ())):
-        for name in kernel["constants"]:
-            value = kernel["arguments"][name]
-            value = value.get("constexpr", value).get("plain")
+    for kernel in (kernel for call in calls for kernel in call.reply.kernels):
+        for name in kernel.constants:
+            told = kernel.arguments[name]
+            value = told.items[0].value if told.kind == "constexpr" else told.value
             if type(value) is int and value <= MOST_BLOCK:
                 found.append(value)
     return max(found)
 
 
-def _in_rounds(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_rounds(cases: list[PlannedCase]) -> list[PlannedCase]:
     """The first case of every family, then the second of each: what is left out is more of the same.
 
     Other sizes are not put off: they tell what larger ones will cost.
@@ -327,11 +345,11 @@ def _in_rounds(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
     order = []
     for case in cases:
-        order.append((seen[case["family"]], case["number"], case))
-        seen[case["family"]] += not case["resized"]
+        order.append((seen[case.family], case.number, case))
+        seen[case.family] += not case.resized
     return [case for _, _, case in sorted(order, key=lambda item: item[:2])]
 
 
 def _clean(call: Call) -> bool:
     """Nothing was seen that fails the candidate whatever the families say."""
-    return not any(call.reply[name] for name in ("operators", "faults", "zones"))
+    return not (call.reply.operators or call.reply.faults or call.reply.zones)

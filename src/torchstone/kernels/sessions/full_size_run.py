@@ -7,20 +7,32 @@ from typing import Literal
 
 from torchstone.core.quantity import human
 from torchstone.core.text import NOTHING, Text
+from torchstone.kernels.messages.facts import Facts, PlannedCase, Told
+from torchstone.kernels.messages.to_candidate import Reply, RunInFull
+from torchstone.kernels.messages.to_referee import (
+    AnswerFull,
+    Done,
+    FillFull,
+    JudgeFull,
+    Measured,
+    MeasureFull,
+    Room,
+)
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.calls import Call
-from torchstone.kernels.sessions.limits import is_out_of_memory
-from torchstone.kernels.sessions.question import Question, prepare_question
+from torchstone.kernels.sessions.effort import cpu_seconds_of
+from torchstone.kernels.sessions.limits import MORE_MEMORY, is_out_of_memory
+from torchstone.kernels.sessions.question import Question
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session, SessionError
 
+_MOST_CALLS = 4096
+_MOST_BYTES = 64 << 20
+"""Memory for several draws, where one draw is small: enough calls for a clock, and still in no one's way."""
 _SLOWER = 10
 """How many times longer than the reference a candidate may take where that is more than its limit."""
 
 
-MORE_MEMORY = Text(
-    "give it more memory with --memory, or verify it on a machine that has more",
-    "请用 --memory 提供更多内存，或在内存更大的机器上验证",
-)
 MORE_TIME = Text(
     "give it more time with --timeout, or verify it on a GPU",
     "请用 --timeout 提供更多时间，或在 GPU 上验证",
@@ -33,9 +45,6 @@ class FullSizeRun:
 
     status: Literal["judged", "limit"]
     call: Call | None = None
-    how: str = ""
-    rows: int = 0
-    changed_input: int = -1
     why: Text = NOTHING
     close: Text = MORE_MEMORY
     """What to do about it."""
@@ -49,53 +58,86 @@ _OWN_SHARE = 0.8
 """Of the time for a call, what an interpreter has for its programs: handing over takes some, too."""
 
 
+def prepare_question(run: Run) -> Question | Text:
+    """Inputs filled in and the reference's answer known, once for each verdict; or what is in the way."""
+    if run.full is None:
+        try:
+            run.full = _prepare(run)
+        except LargeProblemError:
+            run.full = _ran_out(run.memory_bytes)
+    return run.full
+
+
+def _prepare(run: Run) -> Question | Text:
+    measured = run.ask_referee(MeasureFull(_MOST_BYTES, _MOST_CALLS), Measured)
+    inputs = measured.inputs
+    if 2 * inputs.size_bytes > run.memory_bytes:
+        return _too_large(2 * inputs.size_bytes, run.memory_bytes)
+    run.arena.make_room_for_inputs(inputs.size_bytes)
+    run.ask_referee(FillFull([0]), Done)
+    run.arena.seal_inputs()
+    before = cpu_seconds_of(run.referee.pid)
+    outputs = run.ask_referee(AnswerFull(judged=run.facts.small), Room).outputs
+    needed = inputs.size_bytes + 2 * outputs.size_bytes
+    if needed > run.memory_bytes:
+        return _too_large(needed, run.memory_bytes)
+    run.arena.make_room_for_outputs(outputs.size_bytes)
+    return Question(inputs, outputs, measured.tree, cpu_seconds_of(run.referee.pid) - before)
+
+
+def _too_large(needed: int, budget: int) -> Text:
+    one, two = human(needed, "B"), human(budget, "B")
+    return Text(
+        f"the problem's own inputs need at least {one} of memory and {two} may be used (--memory)",
+        f"问题自身的输入至少需要 {one} 内存，而可用 {two}（--memory）",
+    )
+
+
 def run_in_full(run: Run) -> FullSizeRun:
     """Run and judge; a limit of this machine is no fault of the candidate."""
     question = prepare_question(run)
     if isinstance(question, Text):
         return FullSizeRun("limit", why=question)
     try:
-        session, answer = run.open({}, memory_bytes=run.memory_bytes)
-        if "error" not in answer:
-            answer = run.build(session, 0)
-        if "error" in answer:
+        session, error = run.open_and_build(memory_bytes=run.memory_bytes)
+        if error is not None:
             return FullSizeRun("limit", why=Text("it does not load again", "无法再次加载"))
         return _judge(run, session, question)
-    except SessionError as error:
-        call = _call(question)
-        call.ended = error.ended
-        if is_out_of_memory(None, error.ended):
+    except SessionError as late:
+        if is_out_of_memory(None, late.ended):
             return FullSizeRun("limit", why=_ran_out(run.memory_bytes))
-        if run.interpreted and error.ended.late:
+        if run.interpreted and late.ended.late:
             return FullSizeRun("limit", why=_TOO_SLOW, close=MORE_TIME)
-        return FullSizeRun("judged", call)
+        return FullSizeRun("judged", Call(_case(question), ended=late.ended))
 
 
 def _judge(run: Run, session: Session, question: Question) -> FullSizeRun:
-    call = _call(question)
     seconds = max(run.timeout_seconds, _SLOWER * question.reference_seconds)
-    header = {"do": "in_full", "seconds": _OWN_SHARE * seconds, **question.for_calls(1)}
-    call.reply, _ = session.ask(header, seconds=seconds)
+    asked = RunInFull(_OWN_SHARE * seconds, question.for_calls(1))
+    reply, _ = session.ask(asked, Reply, seconds=seconds)
     session.end(late=True)
-    if call.error is not None:
-        if is_out_of_memory(call.error, None):
+    reply = Reply(reply) if isinstance(reply, Told) else reply
+    call = Call(_case(question), reply)
+    if reply.error is not None or reply.answer is None:
+        if is_out_of_memory(reply.error, None):
             return FullSizeRun("limit", why=_ran_out(run.memory_bytes))
         return FullSizeRun("judged", call)
-    left_out, programs = int(call.reply["left_out"]), int(call.reply["programs"])
-    if left_out and int(call.reply["launches"]) > 1:
+    left_out, programs = reply.left_out, reply.programs
+    if left_out and reply.launches > 1:
         return FullSizeRun("limit", why=_cut(programs - left_out, programs), close=MORE_TIME)
-    call.facts, _ = run.ask_referee("full_judge", about=call.reply["about"], partial=bool(left_out))
+    try:
+        call.facts = run.ask_referee(JudgeFull(reply.answer, bool(left_out)), Facts)
+    except LargeProblemError:
+        return FullSizeRun("limit", why=_ran_out(run.memory_bytes))
     if left_out and call.right:
-        asked = bool(call.facts["outputs"])
-        return FullSizeRun("limit", why=_cut(programs - left_out, programs, asked), close=MORE_TIME)
-    return FullSizeRun("judged", call, call.facts["how"], int(call.facts.get("rows", 0)),
-                       int(call.reply["changed"]))  # fmt: skip
+        judged = bool(call.facts.outputs)
+        why = _cut(programs - left_out, programs, judged)
+        return FullSizeRun("limit", why=why, close=MORE_TIME)
+    return FullSizeRun("judged", call)
 
 
-def _call(question: Question) -> Call:
-    slots = [item for item in question.inputs["slots"] if item]
-    shapes = " ".join("×".join(map(str, item["shape"])) or "1" for item in slots)
-    return Call(-1, "own", 0, shapes)
+def _case(question: Question) -> PlannedCase:
+    return PlannedCase(-1, "own", 0, question.shapes)
 
 
 def _cut(ran: int, programs: int, right: bool = False) -> Text:

@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from torchstone.kernels.messages.facts import PlannedCase
 
 MOST_WORK = 7000
 """Larger sizes are tried until this many interpreted operations are spent on them."""
@@ -32,7 +33,7 @@ Sizes = Sequence[int]
 class Larger:
     """Cases that wait, by the size that grows in them, and the work that each size has made."""
 
-    waiting: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    waiting: dict[int, list[PlannedCase]] = field(default_factory=dict)
     known: dict[int, list[tuple[Sizes, int]]] = field(default_factory=dict)
     powers: list[float | None] = field(default_factory=list)
     """How work follows each size, as far as smaller sizes have shown it."""
@@ -40,17 +41,17 @@ class Larger:
 
     @classmethod
     def plan(
-        cls, cases: list[dict[str, Any]], seen: Sequence[tuple[Sizes, int]],
+        cls, cases: list[PlannedCase], seen: Sequence[tuple[Sizes, int]],
         most_work: int = MOST_WORK,
     ) -> Larger:  # fmt: skip
         """`seen` are sizes with the work they made, first those that the others differ from."""
         made = cls(powers=powers_of(seen), left=most_work)
         for case in cases:
-            made.waiting.setdefault(case["group"], []).append(case)
-            made.known.setdefault(case["group"], [seen[0]])
+            made.waiting.setdefault(case.group, []).append(case)
+            made.known.setdefault(case.group, [seen[0]])
         return made
 
-    def take(self) -> dict[str, Any] | None:
+    def take(self) -> PlannedCase | None:
         """The next step of the size that had the fewest; None when all are too costly.
 
         Sizes that made no work so far come first: one block may have held them. Then the cheapest.
@@ -70,14 +71,14 @@ class Larger:
     def _is_steep(self, group: int) -> bool:
         return group < 0 or (self.powers[group] or 0.0) > _STEEP
 
-    def expected(self, case: dict[str, Any]) -> float:
+    def expected(self, case: PlannedCase) -> float:
         """Interpreted operations: they follow what grows, or as the last two steps have shown."""
-        known = self.known[case["group"]]
+        known = self.known[case.group]
         sizes, work = known[-1]
         product = float(work)
-        for i, (new, old) in enumerate(zip(case["sizes"], sizes, strict=True)):
+        for i, (new, old) in enumerate(zip(case.sizes, sizes, strict=True)):
             power = self.powers[i] or 0.0
-            if case["group"] in (i, -1):
+            if case.group in (i, -1):
                 # a block may have held all of it so far: then the size made no difference yet
                 power = max(power, 1.0) if len(known) == 1 else self._shown(known, i)
             product *= (max(new, 1) / max(old, 1)) ** power
@@ -90,9 +91,9 @@ class Larger:
             return 1.0
         return max(math.log(max(more, 1) / less) / math.log(now[size] / before[size]), 0.0)
 
-    def done(self, case: dict[str, Any], work: int) -> None:
+    def done(self, case: PlannedCase, work: int) -> None:
         """Keep what a case has cost."""
-        self.known[case["group"]].append((case["sizes"], work))
+        self.known[case.group].append((case.sizes, work))
         self.left -= work
 
     @property
@@ -107,22 +108,22 @@ class Slender:
     known: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     left: int = MOST_SLENDER_WORK
 
-    def expected(self, case: dict[str, Any]) -> float:
+    def expected(self, case: PlannedCase) -> float:
         """Interpreted operations: as the side has grown so far, or a block at a time."""
-        known = self.known.get(case["group"], [])
+        known = self.known.get(case.group, [])
         if not known:
             return 1.0
         size, work = known[-1]
-        if case["size"] <= size or not work:
+        if case.size <= size or not work:
             return float(work)
         power = max((_power(*pair) for pair in itertools.combinations(known, 2)), default=1.0)
-        by_blocks = max(1.0, case["size"] / max(_BLOCK, size))
-        return float(max((case["size"] / size) ** power, by_blocks) * work)
+        by_blocks = max(1.0, case.size / max(_BLOCK, size))
+        return float(max((case.size / size) ** power, by_blocks) * work)
 
-    def done(self, case: dict[str, Any], work: int) -> None:
+    def done(self, case: PlannedCase, work: int) -> None:
         """Keep what a case has cost."""
-        known = self.known.setdefault(case["group"], [])
-        known.append((case["size"], work))
+        known = self.known.setdefault(case.group, [])
+        known.append((case.size, work))
         known.sort()
         self.left -= work
 

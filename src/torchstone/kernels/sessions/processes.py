@@ -11,30 +11,62 @@ import hashlib
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from torchstone.kernels.c.linking import build_runner
 from torchstone.kernels.c.source import CSource, Fault, read_c
 from torchstone.kernels.candidate import WITH_KERNELS, Candidate
+from torchstone.kernels.messages.facts import Facts, PlannedCase, Told
+from torchstone.kernels.messages.to_candidate import (
+    BuildModel,
+    Built,
+    BurstCase,
+    BurstReply,
+    CallModel,
+    CallOptions,
+    Mode,
+    OpenCandidate,
+    Reply,
+    RunBurst,
+)
+from torchstone.kernels.messages.to_referee import (
+    ExchangeElements,
+    GiveInputs,
+    GivenInputs,
+    GiveWeights,
+    JudgeAnswer,
+    Loaded,
+    LoadProblem,
+    Opened,
+    OpenReferee,
+    Weights,
+)
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions.arena import Arena, new_file
 from torchstone.kernels.sessions.bad_problem import bad_problem, large_problem, slow_problem
-from torchstone.kernels.sessions.calls import Burst, Call, new_call
-from torchstone.kernels.sessions.limits import is_out_of_memory
+from torchstone.kernels.sessions.calls import Burst, Call
+from torchstone.kernels.sessions.limits import is_out_of_memory, ran_out
 from torchstone.kernels.sessions.memory import memory_budget
 from torchstone.kernels.sessions.workshop import Session, SessionError, Workshop, WorkshopError
 
+A = TypeVar("A")
 Progress = Callable[[int, int, str], None]
 _SESSION_BYTES = 3 << 29
 """Address space of a candidate beyond its weights: the cut inputs of one call, and what torch maps."""
+_SHARE = 2
+"""It has this part of the budget at least, beside the referee: libraries keep plans and scratch memory for every
+size that they have seen."""
 _COPIES = 8
 """How often the weights are in memory while a model is made: as sent, as read, as made, of two seeds."""
 _PATIENCE = 10
 """The reference may take so many times longer than a candidate: it is nobody's candidate."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
+LARGER_INTERPRETED = 1 << 18
+"""The same for a kernel that raises on inputs that were cut: a block of its own may not fit into them."""
 
 
 class Processes:
@@ -56,12 +88,12 @@ class Processes:
         """Inputs lie in memory only as the problem lays them out."""
         self.memory_bytes = memory_bytes or memory_budget()
         self.arena = Arena()
-        self.question: Any = None
-        """The problem's own inputs in shared memory, once somebody has asked for them."""
         self.walls: dict[str, str] = {}
         self._progress = progress
         self._sessions: list[Session] = []
         self._done = 0
+        self._most_elements = 0
+        """Elements of the problem's own inputs above which they are cut; 0: as usual."""
 
     def close(self) -> None:
         """End every session; a workshop that is gone has ended them already."""
@@ -78,46 +110,57 @@ class Processes:
             "referee", memory_bytes=self.memory_bytes, shared=self.arena.handles
         )
         self._sessions.append(session)
-        self._refereed(session, {"do": "open", "source": self.problem.source,
-                                 "framework": self.problem.framework, "seeds": self.seeds,
-                                 "memory_bytes": self.memory_bytes})  # fmt: skip
+        opening = OpenReferee(
+            self.problem.source, self.problem.framework, self.seeds, self.memory_bytes
+        )
+        self._refereed(session, opening, Opened)
         return session
 
     def _refereed(
-        self, session: Session, header: dict[str, Any], buffers: list[bytes] | None = None
-    ) -> tuple[dict[str, Any], list[bytes]]:
+        self, session: Session, question: object, kind: type[A], buffers: Sequence[bytes] = ()
+    ) -> tuple[A, list[bytes]]:
+        seconds = _PATIENCE * self.timeout_seconds
         try:
-            answer, data = session.ask(
-                header, buffers or [], seconds=_PATIENCE * self.timeout_seconds
-            )
+            answer, data = session.ask(question, kind, buffers, seconds=seconds)
         except SessionError as error:
             if error.ended.late:
-                seconds = _PATIENCE * self.timeout_seconds
                 raise slow_problem(self.problem.name, seconds) from None
             if is_out_of_memory(None, error.ended):
                 raise large_problem(self.problem.name, self.memory_bytes) from None
             raise bad_problem(self.problem.name, error.ended.reason, 0) from None
-        if "problem_error" in answer:
-            told = answer["problem_error"]
-            if is_out_of_memory(told, None):
+        if isinstance(answer, Told):
+            if is_out_of_memory(answer, None):
                 raise large_problem(self.problem.name, self.memory_bytes)
-            said = ": ".join(part for part in (told["kind"], told["text"]) if part)
-            raise bad_problem(self.problem.name, said, told["line"])
+            said = ": ".join(part for part in (answer.kind, answer.text) if part)
+            raise bad_problem(self.problem.name, said, answer.line)
         return answer, data
 
-    def ask_referee(
-        self, do: str, buffers: list[bytes] | None = None, **header: Any
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """A question to the referee."""
-        return self._refereed(self.referee, {"do": do, **header}, buffers)
+    def ask_referee(self, question: object, kind: type[A], buffers: Sequence[bytes] = ()) -> A:
+        """The answer to a question; its class is `kind`."""
+        return self.ask_for_data(question, kind, buffers)[0]
+
+    def ask_for_data(
+        self, question: object, kind: type[A], buffers: Sequence[bytes] = ()
+    ) -> tuple[A, list[bytes]]:
+        """The answer, and the buffers beside it."""
+        return self._refereed(self.referee, question, kind, buffers)
 
     @functools.cached_property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Loaded:
         """The problem's own inputs, as the referee planned them."""
-        most = MOST_INTERPRETED if self.interpreted else 0
-        found = self.ask_referee("load", most_elements=most)[0]
-        self.seeds = int(found["seeds"])
+        most = self._most_elements or (MOST_INTERPRETED if self.interpreted else 0)
+        found = self.ask_referee(LoadProblem(most), Loaded)
+        self.seeds = found.seeds
         return found
+
+    def use_larger_inputs(self) -> bool:
+        """Cut the problem's own inputs less, for a kernel that refuses small ones; False where that is done already."""
+        if not self.facts.small or not self.interpreted or self._most_elements:
+            return False
+        self._most_elements = LARGER_INTERPRETED
+        self.referee.end(late=True)
+        del self.referee, self.facts
+        return True
 
     @property
     def interpreted(self) -> bool:
@@ -174,18 +217,18 @@ class Processes:
         os.close(heap)
 
     def open(
-        self, mode: dict[str, Any], source: str = "", memory_bytes: int = 0
-    ) -> tuple[Session, dict[str, Any]]:
+        self, mode: Mode | None = None, source: str = "", memory_bytes: int = 0
+    ) -> tuple[Session, Opened | Told]:
         """A new process with the candidate in it, or with part of its source, and what it said."""
         scratch = self.workshop.scratch()
-        mode = {**mode, "without_words": self.without_words}
-        header: dict[str, Any] = {
-            "do": "open", "source": source or self.candidate.source, "mode": mode,
-            "implementation": self.candidate.implementation,
-        }  # fmt: skip
-        if isinstance(self.c_source, CSource):
-            header["prototypes"] = self.c_source.prototypes
-        usual = _SESSION_BYTES + _COPIES * int(self.facts["weights_bytes"])
+        mode = replace(mode or Mode(), without_words=self.without_words)
+        known = self.c_source.prototypes if isinstance(self.c_source, CSource) else {}
+        question = OpenCandidate(
+            source or self.candidate.source, self.candidate.implementation, mode, known
+        )
+        usual = max(
+            _SESSION_BYTES + _COPIES * self.facts.weights_bytes, self.memory_bytes // _SHARE
+        )
         memory_bytes = memory_bytes or min(usual, self.memory_bytes)
         with self._functions(memory_bytes) as (handles, helpers):
             session = self.workshop.open(
@@ -196,100 +239,117 @@ class Processes:
             )
         session.helpers += helpers
         self._sessions.append(session)
-        answer, _ = session.ask(header, seconds=self.timeout_seconds)
-        self.walls = answer.get("walls", self.walls)
+        answer, _ = session.ask(question, Opened, seconds=self.timeout_seconds)
+        if isinstance(answer, Opened):
+            self.walls = answer.walls
         return session, answer
 
-    def open_kernels(self) -> tuple[Session, dict[str, Any]]:
+    def open_and_build(
+        self, mode: Mode | None = None, seeds: Iterable[int] = (0,), memory_bytes: int = 0
+    ) -> tuple[Session, Told | None]:
+        """A new process with models of some seeds in it; the error where one could not be made."""
+        session, opened = self.open(mode, memory_bytes=memory_bytes)
+        if isinstance(opened, Told):
+            return session, opened
+        for seed in seeds:
+            built = self.build(session, seed)
+            if isinstance(built, Told):
+                return session, built
+        return session, None
+
+    def open_kernels(self) -> tuple[Session, Opened | Told]:
         """A new process with the candidate's kernels and none of its other code."""
         alone = kernels_alone(self.candidate.source, self.candidate.implementation)
-        return self.open({"kernels_only": True}, source=alone)
+        return self.open(Mode(kernels_only=True), source=alone)
 
-    def build(self, session: Session, seed: int) -> dict[str, Any]:
+    def build(self, session: Session, seed: int) -> Built | Told:
         """Make `ModelNew` with the weights of a seed."""
-        tree, buffers = self.ask_referee("weights", seed=seed)
-        answer, _ = session.ask({"do": "build", "seed": seed, "tree": tree}, buffers,
-                                seconds=self.timeout_seconds)  # fmt: skip
+        weights, buffers = self.ask_for_data(GiveWeights(seed), Weights)
+        answer, _ = session.ask(
+            BuildModel(seed, weights), Built, buffers, seconds=self.timeout_seconds
+        )
+        if isinstance(answer, Told) and answer.memory:
+            raise ran_out("ModelNew", self.memory_bytes)
         return answer
 
-    def call(self, session: Session, case: dict[str, Any], **options: Any) -> Call:
+    def call(self, session: Session, case: PlannedCase, options: CallOptions | None = None) -> Call:
         """Run one case and have it judged; a session that ends is part of the answer."""
-        tree, buffers = self.ask_referee("inputs", number=case["number"])
-        return self._call(session, case, tree, buffers, options)
+        given, buffers = self.ask_for_data(GiveInputs(case.number), GivenInputs)
+        return self._call(session, case, given, buffers, options or CallOptions())
 
     def _call(
-        self, session: Session, case: dict[str, Any], tree: dict[str, Any], buffers: list[bytes],
-        options: dict[str, Any],
+        self, session: Session, case: PlannedCase, given: GivenInputs, buffers: list[bytes],
+        options: CallOptions,
     ) -> Call:  # fmt: skip
-        call = new_call(case)
-        call.sent = [hashlib.sha256(item).hexdigest() for item in buffers]
+        call = Call(case, sent=[hashlib.sha256(item).hexdigest() for item in buffers])
         self._done += 1
         if self._progress is not None:
-            self._progress(self._done, max(self._done, 14 * self.seeds), case["family"])
+            self._progress(self._done, max(self._done, 14 * self.seeds), case.family)
+        question = CallModel(given.tree, given.seed, options)
         try:
-            call.reply, data = session.ask(
-                {"do": "call", "tree": tree["tree"], "seed": tree["seed"], **options}, buffers,
-                seconds=self.timeout_seconds,
-            )  # fmt: skip
+            reply, data = session.ask(question, Reply, buffers, seconds=self.timeout_seconds)
         except SessionError as error:
             call.ended = error.ended
+            self._refuse_limits(call)
             return call
-        if call.error is None:
-            answer = call.reply["tree"]
-            count = sum(1 for leaf in answer["leaves"] if "array" in leaf)
+        call.reply = Reply(reply) if isinstance(reply, Told) else reply
+        self._refuse_limits(call)
+        answer = call.reply.answer
+        if answer is not None:
+            count = sum(1 for leaf in answer.leaves if leaf.is_array)
             call.digest = hashlib.sha256(
                 b"".join([repr(answer).encode(), *data[:count]])
             ).hexdigest()
             call.records = data[count:]
-            if "record_launches" in options:
+            if options.record_launches:
                 call.answer_data = data[:count]
-            call.facts, _ = self.ask_referee(
-                "judge", data[:count], number=case["number"], tree=answer
-            )
+            call.facts = self.ask_referee(JudgeAnswer(case.number, answer), Facts, data[:count])
         return call
 
-    def call_exchanged(self, session: Session, case: dict[str, Any]) -> tuple[Call, bool]:
+    def _refuse_limits(self, call: Call) -> None:
+        """A LimitError where memory ran out; other sizes and layouts may be refused for any reason."""
+        if is_out_of_memory(call.error, call.ended) and not call.refused:
+            raise ran_out(call.name, self.memory_bytes)
+
+    def call_exchanged(self, session: Session, case: PlannedCase) -> tuple[Call, bool]:
         """The case with two elements of each input exchanged, in the memory of the last call.
 
         Beside the call: whether another answer is right now.
         """
-        tree, buffers = self.ask_referee("swapped", number=case["number"])
-        case = {**case, "number": tree["number"], "family": "swapped"}
-        return self._call(session, case, tree, buffers, {"reuse": True}), bool(tree["differs"])
+        given, buffers = self.ask_for_data(ExchangeElements(case.number), GivenInputs)
+        case = replace(case, number=given.number, family="swapped")
+        return self._call(session, case, given, buffers, CallOptions(reuse=True)), given.differs
 
     def burst(
-        self, session: Session, cases: list[dict[str, Any]], setting: str, times: int = 0
+        self, session: Session, cases: list[PlannedCase], setting: str, times: int = 0
     ) -> Burst:
         """Run cases with nothing between them, under a setting, and have all of them judged."""
-        given: list[dict[str, Any]] = []
+        items: list[BurstCase] = []
         buffers: list[bytes] = []
         for case in cases:
-            tree, data = self.ask_referee("inputs", number=case["number"])
-            given.append({"tree": tree["tree"], "seed": tree["seed"], "start": len(buffers)})
+            given, data = self.ask_for_data(GiveInputs(case.number), GivenInputs)
+            items.append(BurstCase(given.tree, given.seed, len(buffers)))
             buffers += data
         burst = Burst(setting)
-        header = {"do": "burst", "cases": given, "setting": setting, "times": times}
+        question = RunBurst(items, setting, times)
         try:
-            reply, data = session.ask(header, buffers, seconds=self.timeout_seconds)
+            reply, data = session.ask(question, BurstReply, buffers, seconds=self.timeout_seconds)
         except SessionError as error:
             burst.ended = error.ended
+            if is_out_of_memory(None, error.ended):
+                raise ran_out(f"burst, {setting}", self.memory_bytes) from None
             return burst
-        if "error" in reply:
-            burst.calls = [new_call(cases[0], reply={"error": reply["error"]})]
+        if isinstance(reply, Told):
+            burst.calls = [Call(cases[0], Reply(reply))]
+            self._refuse_limits(burst.calls[0])
             return burst
-        burst.tires, burst.ring = bool(reply.get("tires")), bool(reply.get("ring"))
-        burst.overlapping = [cases[i]["family"] for i in reply["overlapping"]]
-        for case, answer in zip(cases, reply["answers"], strict=True):
-            call = new_call(case, reply=answer)
-            if call.error is None:
-                mine = data[answer["start"] : answer["start"] + answer["count"]]
-                call.facts, _ = self.ask_referee(
-                    "judge", mine, number=case["number"], tree=answer["tree"]
-                )
+        burst.tires, burst.ring = reply.tires, reply.ring
+        burst.overlapping = [cases[i].family for i in reply.overlapping]
+        for case, item in zip(cases, reply.answers, strict=True):
+            call = Call(case, Reply(item.error, item.answer))
+            self._refuse_limits(call)
+            if item.answer is not None:
+                mine = data[item.start : item.start + item.count]
+                call.facts = self.ask_referee(JudgeAnswer(case.number, item.answer), Facts, mine)
             burst.calls.append(call)
         return burst
-
-    def as_case(self, call: Call) -> dict[str, Any]:
-        """The case of a call, to call it again."""
-        return {"number": call.number, "family": call.family, "seed": call.seed,
-                "shapes": call.shapes, "resized": call.resized, "sizes": call.sizes}  # fmt: skip

@@ -20,7 +20,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from torchstone.core.text import Text
-from torchstone.kernels.sessions.calls import WRONG
+from torchstone.kernels.messages.facts import Facts, Told
+from torchstone.kernels.messages.to_candidate import AskNothing, TimeCalls, Timed
+from torchstone.kernels.messages.to_referee import (
+    CheckFull,
+    Done,
+    FillFull,
+    TimeExchange,
+    TimeReference,
+)
 from torchstone.kernels.sessions.effort import clock_of
 from torchstone.kernels.sessions.question import Question
 from torchstone.kernels.sessions.run import Run
@@ -85,27 +93,23 @@ class Stopwatch:
     def take(self, calls: int, judged: bool) -> Turn:
         """One turn: candidate, judgement, reference, exchange."""
         ask = self.run.ask_referee
-        ask("full_fill", seeds=[secrets.randbits(31) for _ in range(calls)])
+        ask(FillFull([secrets.randbits(31) for _ in range(calls)]), Done)
         number = secrets.randbits(31)
-        question = {"do": "timed", "number": number, **self.question.for_calls(calls)}
+        question = TimeCalls(number, self.question.for_calls(calls))
         start = self._clock()
-        reply, _ = self.session.ask(question, seconds=self.limit_seconds(calls))
+        reply, _ = self.session.ask(question, Timed, seconds=self.limit_seconds(calls))
         for pid in self.session.pids:  # what is not there now was not computed in time
             os.kill(pid, signal.SIGSTOP)
         ours = self._clock() - start
         try:
-            if "error" in reply:
+            if isinstance(reply, Told):
                 raise UntimedError(_RAISES)
-            if reply.get("number") != number:
+            if reply.number != number:
                 raise UntimedError(_SILENT)
-            if judged:
-                facts, _ = ask("full_check", which=secrets.randbelow(calls))
-                if facts["form"] or any(
-                    kind in item for item in facts["outputs"] for kind in WRONG
-                ):
-                    raise UntimedError(_WRONG)
-            theirs = self._referee_seconds("full_timed", calls)
-            empty = self._referee_seconds("full_exchanged", calls)
+            if judged and not ask(CheckFull(secrets.randbelow(calls)), Facts).right:
+                raise UntimedError(_WRONG)
+            theirs = self._referee_seconds(TimeReference(calls))
+            empty = self._referee_seconds(TimeExchange(calls))
         finally:
             for pid in self.session.pids:
                 os.kill(pid, signal.SIGCONT)
@@ -122,14 +126,14 @@ class Stopwatch:
 
     def _asking_seconds(self, calls: int) -> float:
         """What being asked costs a process of functions, with nothing to do."""
-        times = calls * int(self.run.main.own[0].reply.get("launches", 0))
+        times = calls * self.run.main.own[0].reply.launches
         start = self._clock()
-        self.session.ask({"do": "idle", "times": times}, seconds=self.limit_seconds(calls))
+        self.session.ask(AskNothing(times), Done, seconds=self.limit_seconds(calls))
         return self._clock() - start
 
-    def _referee_seconds(self, do: str, calls: int) -> float:
+    def _referee_seconds(self, question: TimeReference | TimeExchange) -> float:
         start = clock_of(self.run.referee.pid)
-        self.run.ask_referee(do, calls=calls)
+        self.run.ask_referee(question, Done)
         return clock_of(self.run.referee.pid) - start
 
     def limit_seconds(self, calls: int) -> float:
@@ -155,7 +159,7 @@ def time_in_turns(
     chosen = secrets.randbelow(_FEWEST_TURNS)
     begun = time.monotonic()
     for number in range(rounds + _WARM):
-        large = bool(watch.run.facts["small"])
+        large = watch.run.facts.small
         if number == chosen + _WARM:
             between()
         turn = watch.take(calls, judged=not large or number == chosen + _WARM)

@@ -1,4 +1,4 @@
-"""Messages between processes: a JSON header of bounded size and raw buffers, never a pickle.
+"""Messages between processes: JSON of bounded size and raw buffers, never a pickle.
 
 A reader trusts nothing: sizes are checked before memory is taken, and somebody else says when to give up.
 """
@@ -9,7 +9,9 @@ import json
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
+
+from torchstone.kernels.messages.codec import CodecError, from_wire, to_wire
 
 HEADER_LIMIT_BYTES = 8 << 20
 BUFFER_LIMIT_BYTES = 8 << 30
@@ -19,6 +21,7 @@ _LOOK_SECONDS = 0.1
 """How often the question is asked whether to wait on: ten times for the shortest limit in use."""
 
 GiveUp = Callable[[], bool]
+M = TypeVar("M")
 
 
 class WireError(Exception):
@@ -27,13 +30,14 @@ class WireError(Exception):
 
 def send(
     channel: socket.socket,
-    header: dict[str, Any],
+    message: object,
     buffers: Sequence[bytes | memoryview] = (),
     give_up: GiveUp | None = None,
 ) -> None:
     """One message: length of the header, header, buffers."""
     lengths = [memoryview(item).nbytes for item in buffers]
-    text = json.dumps({"header": header, "lengths": lengths}, allow_nan=False).encode()
+    header = {"is": type(message).__name__, "message": to_wire(message), "lengths": lengths}
+    text = json.dumps(header, allow_nan=False).encode()
     for item in (_LENGTH.pack(len(text)) + text, *buffers):
         _send_whole(channel, memoryview(item), give_up)
 
@@ -51,23 +55,27 @@ def _send_whole(channel: socket.socket, view: memoryview, give_up: GiveUp | None
 
 
 def receive(
-    channel: socket.socket, give_up: GiveUp | None = None, limit_bytes: int = BUFFER_LIMIT_BYTES
-) -> tuple[dict[str, Any], list[bytes]]:
-    """One message, or a WireError; `give_up` is asked from time to time while nothing comes."""
+    channel: socket.socket,
+    kinds: Sequence[type[M]],
+    give_up: GiveUp | None = None,
+    limit_bytes: int = BUFFER_LIMIT_BYTES,
+) -> tuple[M, list[bytes]]:
+    """One message of these kinds, or a WireError; `give_up` is asked from time to time while nothing comes."""
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, give_up))
     if length > HEADER_LIMIT_BYTES:
         raise WireError("a header that is too long")
     try:
         data = json.loads(_exactly(channel, length, give_up))
-        header, lengths = data["header"], data["lengths"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise WireError("a header that is no header") from None
+        kind = {item.__name__: item for item in kinds}[data["is"]]
+        message, lengths = from_wire(kind, data["message"]), data["lengths"]
+    except (CodecError, ValueError, KeyError, TypeError, RecursionError):
+        raise WireError("a message that was not expected") from None
     whole = isinstance(lengths, list) and all(type(item) is int and item >= 0 for item in lengths)
-    if not isinstance(header, dict) or not whole or len(lengths) > _MOST_BUFFERS:
-        raise WireError("a header that is no header")
+    if not whole or len(lengths) > _MOST_BUFFERS:
+        raise WireError("a message that was not expected")
     if sum(lengths) > limit_bytes:
         raise WireError("more data than the problem can have")
-    return header, [_exactly(channel, item, give_up) for item in lengths]
+    return message, [_exactly(channel, item, give_up) for item in lengths]
 
 
 def _exactly(channel: socket.socket, size: int, give_up: GiveUp | None) -> bytes:

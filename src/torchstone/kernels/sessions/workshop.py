@@ -16,14 +16,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 from torchstone.kernels.harness.zygote import FOLDER
+from torchstone.kernels.messages.codec import from_wire, to_wire
+from torchstone.kernels.messages.facts import Told
+from torchstone.kernels.messages.to_zygote import (
+    Fork,
+    Forked,
+    Program,
+    Reap,
+    Reaped,
+    Started,
+)
 from torchstone.kernels.sessions.effort import begin_effort
 from torchstone.kernels.sessions.wire import WireError, receive, send
-from torchstone.sandbox.cell import NOBODY, is_system_root
+from torchstone.sandbox.cell import NOBODY, Limits, is_system_root
 from torchstone.sandbox.namespaces import namespaces
 
+A = TypeVar("A")
+Buffers = Sequence[bytes | memoryview]
 _PACKAGE_HOME = Path(__file__).resolve().parents[3]
 _OUTPUT_KEPT_BYTES = 4000
 _PROGRAM_FILE_BYTES = 256 << 20
@@ -110,16 +122,22 @@ class Session:
         return self.pid, *(item.pid for item in self.helpers)
 
     def ask(
-        self, header: dict[str, Any], buffers: Sequence[bytes | memoryview] = (), *, seconds: float
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """Send a request and wait for the answer; a SessionError when none comes."""
+        self, question: object, answer: type[A], buffers: Buffers = (), *, seconds: float
+    ) -> tuple[A | Told, list[bytes]]:
+        """Send a question and wait for its answer, or an error in its place; a SessionError when none comes."""
+        return self.exchange(question, (answer, Told), buffers, seconds=seconds)
+
+    def exchange(
+        self, question: object, kinds: Sequence[type[A]], buffers: Buffers = (), *, seconds: float
+    ) -> tuple[A, list[bytes]]:
+        """Send a message and wait for one of these kinds."""
         if self.ended is not None:
             raise SessionError(self.ended)
         try:
             self.channel.settimeout(None)
             effort = begin_effort(self.pids, seconds)
-            send(self.channel, header, buffers, effort.is_up)
-            return receive(self.channel, effort.is_up)
+            send(self.channel, question, buffers, effort.is_up)
+            return receive(self.channel, kinds, effort.is_up)
         except WireError as error:
             late = TIME_IS_UP in str(error)
             raise SessionError(self.end(late, str(error), seconds)) from None
@@ -200,19 +218,20 @@ class Workshop:
             )  # fmt: skip
         self._control = ours
         ours.settimeout(START_SECONDS)
-        answer = self._answer()
-        self.spent.cpu_seconds += float(answer["cpu_seconds"])
-        self.root = str(answer["root"])
-        self.loaded = {k: v for k, v in answer["loaded"].items() if k not in _LOADED}
+        answer = self._answer(Started)
+        self.spent.cpu_seconds += answer.cpu_seconds
+        self.root = answer.root
+        self.loaded = {k: v for k, v in answer.loaded.items() if k not in _LOADED}
 
-    def _tell(self, request: dict[str, Any], handles: list[int]) -> None:
+    def _tell(self, request: Fork | Reap, handles: list[int]) -> None:
         assert self._control is not None
+        message = {"is": type(request).__name__, "message": to_wire(request)}
         try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], handles)
+            socket.send_fds(self._control, [json.dumps(message).encode()], handles)
         except OSError:
             raise WorkshopError(f"the workshop process ended: {self._said()}") from None
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, kind: type[A]) -> A:
         assert self._control is not None
         try:
             data = self._control.recv(1 << 16)
@@ -220,8 +239,7 @@ class Workshop:
             data = b""
         if not data:
             raise WorkshopError(f"the workshop process ended: {self._said()}")
-        answer: dict[str, Any] = json.loads(data)
-        return answer
+        return from_wire(kind, json.loads(data))
 
     def _said(self) -> str:
         assert self._home is not None
@@ -257,9 +275,8 @@ class Workshop:
 
         `shared` are handles that it gets besides its channel.
         """
-        limits = {"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}
-        request = {"role": _SERVERS[role], "limits": limits}
-        return self._fork(scratch or self.scratch(), request, shared)
+        limits = Limits(memory_bytes, cpu_seconds)
+        return self._fork(scratch or self.scratch(), limits, _SERVERS[role], shared)
 
     def run_program(
         self,
@@ -278,13 +295,15 @@ class Workshop:
         It writes into `folder` only; `readable` is all that it may read besides, and without it
         what a candidate may read.
         """
-        limits = {"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds,
-                  "file_bytes": _PROGRAM_FILE_BYTES}  # fmt: skip
+        limits = Limits(memory_bytes, cpu_seconds, file_bytes=_PROGRAM_FILE_BYTES)
         around = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": str(folder)}
-        session = self._fork(folder, {
-            "limits": limits, "execute": list(command), "environment": around | dict(environment or {}),
-            "readable": [str(path) for path in readable], "may_fork": may_fork,
-        })  # fmt: skip
+        program = Program(
+            list(command),
+            around | dict(environment or {}),
+            [str(path) for path in readable],
+            may_fork,
+        )
+        session = self._fork(folder, limits, program)
         ended = session.end(late=not self.pause_for(session.pid, seconds))
         output = session.printed.read_bytes().decode("utf-8", "replace")
         return Finished("" if ended.reason == "ended" else ended.reason, output)
@@ -293,21 +312,19 @@ class Workshop:
         self, command: Sequence[str], folder: Path, *, shared: Sequence[int], memory_bytes: int
     ) -> Session:
         """A program that reads nothing but itself; it gets these handles, from number 3 on."""
-        limits = {"memory_bytes": memory_bytes, "cpu_seconds": _SESSION_SECONDS}
-        request = {
-            "limits": limits, "execute": list(command), "environment": {},
-            "readable": [command[0]], "may_fork": False,
-        }  # fmt: skip
-        return self._fork(folder, request, shared)
+        program = Program(list(command), {}, [command[0]], False)
+        return self._fork(folder, Limits(memory_bytes, _SESSION_SECONDS), program, shared)
 
-    def _fork(self, folder: Path, request: dict[str, Any], shared: Sequence[int] = ()) -> Session:
+    def _fork(
+        self, folder: Path, limits: Limits, work: str | Program, shared: Sequence[int] = ()
+    ) -> Session:
         ours, theirs = socket.socketpair()
         assert self._control is not None
         printed = folder.with_name(folder.name + ".txt")
-        request |= {"do": "fork", "scratch": str(folder), "device": self.device not in _HOST}
+        request = Fork(str(folder), limits, self.device not in _HOST, work)
         with theirs, open(printed, "wb") as out:
             self._tell(request, [theirs.fileno(), out.fileno(), out.fileno(), *shared])
-            pid = int(self._answer()["pid"])
+            pid = self._answer(Forked).pid
         return Session(pid, ours, self, printed)
 
     def pause_for(self, pid: int, seconds: float = 2.0) -> bool:
@@ -319,10 +336,10 @@ class Workshop:
 
     def reap(self, pid: int) -> int:
         """The exit status of a child that was killed or has ended."""
-        self._tell({"do": "reap", "pid": pid}, [])
-        answer = self._answer()
-        self.spent.cpu_seconds += float(answer["cpu_seconds"])
-        return int(answer["status"])
+        self._tell(Reap(pid), [])
+        answer = self._answer(Reaped)
+        self.spent.cpu_seconds += answer.cpu_seconds
+        return answer.status
 
     def close(self) -> None:
         """End the process and remove its folder."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torchstone.core.text import NOTHING, Text
+from torchstone.kernels.messages.facts import Cause
 from torchstone.kernels.sessions.calls import Call
-
-Cause = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ def _number(value: float) -> str:
 
 
 def _constant(cause: Cause) -> Advice:
-    value = _number(cause["value"])
+    value = _number(cause.value)
     return Advice(
         Text(f"Every element of the answer is {value}.", f"结果的每个元素都是 {value}。"),
         Text("check that the kernel stores its result, and that its mask is not false everywhere",
@@ -34,7 +32,7 @@ def _constant(cause: Cause) -> Advice:
 
 
 def _input(cause: Cause) -> Advice:
-    place = cause["place"]
+    place = cause.place
     return Advice(
         Text(f"The answer is input {place} unchanged.", f"结果就是未经改变的第 {place} 个输入。"),
         Text("store what was computed, not what was loaded", "写出计算结果，而不是读入的值"),
@@ -49,7 +47,7 @@ def _sign(_: Cause) -> Advice:
 
 
 def _factor(cause: Cause) -> Advice:
-    value = _number(cause["value"])
+    value = _number(cause.value)
     return Advice(
         Text(f"Every value is {value} times what it should be.", f"所有值都是应有值的 {value} 倍。"),
         Text("check the scale: a sum where a mean is asked for, 1/n against 1/(n-1), a missing 1/sqrt(d)",
@@ -58,7 +56,7 @@ def _factor(cause: Cause) -> Advice:
 
 
 def _offset(cause: Cause) -> Advice:
-    value = _number(cause["value"])
+    value = _number(cause.value)
     return Advice(
         Text(f"Every value is off by {value}.", f"所有值都相差 {value}。"),
         Text("check the bias, the start value of the sum, and whether places count from 0",
@@ -75,7 +73,7 @@ def _transposed(_: Cause) -> Advice:
 
 
 def _flipped(cause: Cause) -> Advice:
-    axis = cause["axis"]
+    axis = cause.axis
     return Advice(
         Text(f"The values are right, but run backwards along axis {axis}.",
              f"数值正确，但在第 {axis} 轴上顺序相反。"),
@@ -84,7 +82,7 @@ def _flipped(cause: Cause) -> Advice:
 
 
 def _shifted(cause: Cause) -> Advice:
-    axis, step = cause["axis"], cause["step"]
+    axis, step = cause.axis, cause.step
     return Advice(
         Text(f"The values are right, but {step:+d} place off along axis {axis}.",
              f"数值正确，但在第 {axis} 轴上偏移了 {step:+d} 位。"),
@@ -93,7 +91,7 @@ def _shifted(cause: Cause) -> Advice:
 
 
 def _axis(cause: Cause) -> Advice:
-    op = cause["op"]
+    op = cause.op
     return Advice(
         Text(f"The answer is what {op} gives along another axis than the reference's.",
              f"结果相当于 {op} 沿着与参考不同的轴计算。"),
@@ -102,7 +100,7 @@ def _axis(cause: Cause) -> Advice:
 
 
 def _correction(cause: Cause) -> Advice:
-    op = cause["op"]
+    op = cause.op
     return Advice(
         Text(f"The answer is that of {op} with the other denominator, n against n-1.",
              f"结果相当于 {op} 使用了另一种分母（n 与 n-1）。"),
@@ -111,7 +109,7 @@ def _correction(cause: Cause) -> Advice:
 
 
 def _epsilon(cause: Cause) -> Advice:
-    op = cause["op"]
+    op = cause.op
     return Advice(
         Text(f"The answer is that of {op} without its eps.", f"结果相当于 {op} 没有加 eps。"),
         Text("add eps to the variance before the square root", "在开平方之前把 eps 加到方差上"),
@@ -119,7 +117,7 @@ def _epsilon(cause: Cause) -> Advice:
 
 
 def _maximum(cause: Cause) -> Advice:
-    op = cause["op"]
+    op = cause.op
     return Advice(
         Text(f"exp overflows: the answer is that of {op} without the maximum subtracted.",
              f"exp 溢出：结果相当于 {op} 没有减去最大值。"),
@@ -129,7 +127,7 @@ def _maximum(cause: Cause) -> Advice:
 
 
 def _one_pass(cause: Cause) -> Advice:
-    op = cause["op"]
+    op = cause.op
     return Advice(
         Text(f"The answer is that of {op} with the variance as mean(x²) − mean(x)², which cancels.",
              f"结果相当于 {op} 用 mean(x²) − mean(x)² 计算方差，会发生相消。"),
@@ -139,7 +137,7 @@ def _one_pass(cause: Cause) -> Advice:
 
 
 def _precision(cause: Cause) -> Advice:
-    name = cause["format"]
+    name = cause.format
     return Advice(
         Text(f"The error has the size of rounding to {name}.",
              f"误差的大小相当于舍入到 {name.replace(' or ', ' 或 ')}。"),
@@ -149,7 +147,7 @@ def _precision(cause: Cause) -> Advice:
 
 
 def _range(cause: Cause) -> Advice:
-    first, last, size, axis = (cause[name] for name in ("first", "last", "size", "axis"))
+    first, last, size, axis = cause.first, cause.last, cause.size, cause.axis
     where = Text(f"index {first}", f"下标 {first}") if first == last else Text(
         f"indices {first} to {last}", f"下标 {first} 至 {last}")  # fmt: skip
     return Advice(
@@ -160,7 +158,7 @@ def _range(cause: Cause) -> Advice:
 
 
 def _tail(cause: Cause) -> Advice:
-    count, size = cause["count"], cause["size"]
+    count, size = cause.count, cause.size
     return Advice(
         Text(f"Only the last {count} of {size} elements in memory are wrong.",
              f"内存中 {size} 个元素里只有最后 {count} 个出错。"),
@@ -224,8 +222,8 @@ _FAMILIES: dict[tuple[str, ...], Advice] = {
 
 def advice_for(calls: Sequence[Call]) -> Advice:
     """The likely cause that the first wrong calls show; nothing where none is known."""
-    causes = [item for call in calls for item in call.causes if item["code"] in _WORDS]
+    causes = [item for call in calls for item in call.facts.causes if item.code in _WORDS]
     if causes:
-        return _WORDS[causes[0]["code"]](causes[0])
+        return _WORDS[causes[0].code](causes[0])
     family = calls[0].family if calls else ""
     return next((item for names, item in _FAMILIES.items() if family in names), Advice())

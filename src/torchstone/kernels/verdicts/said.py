@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from torchstone.core.evidence import Number
 from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
 from torchstone.core.text import Text
+from torchstone.kernels.messages.facts import Told, Wrong
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.workshop import Ended
 
@@ -42,10 +42,10 @@ def steady(text: str) -> str:
     return re.sub(r"(/[\w.@+-]+)+/([\w.@+-]+)", r"\2", text)
 
 
-def error_text(error: dict[str, Any]) -> str:
+def error_text(error: Told) -> str:
     """An exception as `Kind: words (line n)`."""
-    parts = ": ".join(part for part in (error["kind"], steady(error["text"])) if part)
-    return parts + (f" (line {error['line']})" if error.get("line") else "")
+    parts = ": ".join(part for part in (error.kind, steady(error.text)) if part)
+    return parts + (f" (line {error.line})" if error.line else "")
 
 
 def ended_text(ended: Ended) -> Text:
@@ -95,9 +95,9 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def place(fact: dict[str, Any]) -> str:
+def place(index: Sequence[int]) -> str:
     """An index as it is written in Python."""
-    return "[" + ", ".join(map(str, fact["index"])) + "]"
+    return "[" + ", ".join(map(str, index)) + "]"
 
 
 def wrong_text(call: Call) -> list[Text]:
@@ -108,8 +108,10 @@ def wrong_text(call: Call) -> list[Text]:
         *(_value_text(call, fact, _PATTERN) for fact in call.wrong("whole")),
     ]
     for fact in call.wrong("error"):
-        amount = {name: number(fact[name]) for name in ("here", "units", "allowed")}
-        texts.append(_value_text(call, fact, _ERROR, **amount))
+        here, units, allowed = (
+            number(item or 0.0) for item in (fact.here, fact.units, fact.allowed)
+        )
+        texts.append(_value_text(call, fact, _ERROR, here=here, units=units, allowed=allowed))
     return texts
 
 
@@ -119,16 +121,16 @@ def form_text(call: Call) -> list[Text]:
         both(
             "{name}: the answer is {got}, the reference gives {want} (* is an array or a number)",
             "{name}：结果为 {got}，参考给出 {want}（* 表示数组或数值）",
-            name=call.name, got=shape_of(fault["got"]), want=shape_of(fault["want"]),
+            name=call.name, got=shape_of(fault.got), want=shape_of(fault.want),
         )
-        if fault["what"] == "count"
+        if fault.what == "count"
         else both(
             "{name}: output {output} has {what} {got}, the reference has {want}",
             "{name}：输出 {output} 的{zh}为 {got}，参考为 {want}",
-            name=call.name, output=fault.get("output", ""), what=fault["what"],
-            zh=_FORMS[fault["what"]], got=fault["got"], want=fault["want"],
+            name=call.name, output=fault.output, what=fault.what,
+            zh=_FORMS[fault.what], got=fault.got, want=fault.want,
         )
-        for fault in call.form
+        for fault in call.facts.form
     ]  # fmt: skip
 
 
@@ -151,8 +153,8 @@ def unwritten_text(call: Call) -> list[Text]:
         both(
             "{name}: never written: {first} to {last} ({count} of {of} elements)",
             "{name}：从未写入：{first} 至 {last}（{of} 个元素中有 {count} 个）",
-            name=named(call, fact), first=place(fact), last=place({"index": fact["last"]}),
-            count=fact["count"], of=fact["of"],
+            name=named(call, fact), first=place(fact.index), last=place(fact.last),
+            count=fact.count, of=fact.of,
         )
         for fact in call.wrong("unwritten")
     ]  # fmt: skip
@@ -170,18 +172,15 @@ _ERROR = Text(
 )
 
 
-def _value_text(call: Call, fact: dict[str, Any], text: Text, **more: object) -> Text:
-    return both(text.en, text.zh, name=named(call, fact), at=place(fact), **_pick(fact), **more)
+def _value_text(call: Call, fact: Wrong, text: Text, **more: object) -> Text:
+    got, want = told_apart(float(fact.got), float(fact.want))
+    return both(text.en, text.zh, name=named(call, fact), at=place(fact.index), got=got, want=want,
+                count=fact.count, of=fact.of, **more)  # fmt: skip
 
 
-def named(call: Call, fact: dict[str, Any]) -> str:
+def named(call: Call, fact: Wrong) -> str:
     """A call, and which of its outputs is meant where it has several."""
-    return call.name if "output" not in fact else f"{call.name} output {fact['output']}"
-
-
-def _pick(fact: dict[str, Any]) -> dict[str, object]:
-    got, want = told_apart(float(fact["got"]), float(fact["want"]))
-    return {"got": got, "want": want, "count": fact["count"], "of": fact["of"]}
+    return call.name if fact.output < 0 else f"{call.name} output {fact.output}"
 
 
 def told_apart(first: float, second: float) -> tuple[str, str]:
@@ -197,22 +196,22 @@ def pictures(calls: Sequence[Call]) -> tuple[Evidence, ...]:
     """Numbers and pictures of the worst wrong answer."""
     errors = [(fact, call) for call in calls for fact in call.wrong("error")]
     if not errors:
-        return tuple(_map(fact["map"], call) for call in calls for fact in call.wrong("whole"))[:1]
-    fact, call = max(errors, key=lambda item: float(item[0]["units"]))
+        return tuple(_map(fact.map, call) for call in calls for fact in call.wrong("whole"))[:1]
+    fact, call = max(errors, key=lambda item: item[0].units or 0.0)
     found: list[Evidence] = [
-        Number(Text("largest error", "最大误差"), fact["units"], "roundings", COMPARED),
-        Number(Text("tolerance", "容差"), fact["allowed"], "roundings",
+        Number(Text("largest error", "最大误差"), fact.units or 0.0, "roundings", COMPARED),
+        Number(Text("tolerance", "容差"), fact.allowed or 0.0, "roundings",
                Text("from the length of the sums, the reference's own error and the cost of ten bits",
                     "由求和长度、参考自身误差与十位尾数的代价得出")),
     ]  # fmt: skip
-    rows = fact["histogram"]
+    rows = fact.histogram
     if len(rows) > 1:
         curve = Series(Text("elements", "元素"), tuple(row[0] for row in rows),
                        tuple(row[1] for row in rows), "", COMPARED,
                        "log10 of the error in roundings")  # fmt: skip
         found.append(Plot(Text("Elements by their error", "按误差统计的元素"), (curve,),
                           "log10 of the error in roundings", "elements", bars=True))  # fmt: skip
-    found.append(_map(fact["map"], call))
+    found.append(_map(fact.map, call))
     return tuple(found)
 
 
@@ -232,7 +231,7 @@ def call_table(calls: Sequence[Call], title: Text) -> Table:
         trouble = call_trouble(call)
         wrong = wrong_text(call)
         said = trouble or (joined(wrong, 1) if wrong else Text("right", "正确"))
-        rows.append((call.family, call.seed, call.shapes, said))
+        rows.append((call.family, call.case.seed, call.shapes, said))
     columns = (Text("family", "类别"), Text("seed", "种子"), Text("shapes", "形状"),
                Text("what happened", "结果"))  # fmt: skip
     return Table(title, columns, tuple(rows), COMPARED)

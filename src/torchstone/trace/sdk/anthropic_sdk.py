@@ -51,12 +51,12 @@ class AnthropicClient:
             raise ModelError("anthropic", f"{type(error).__name__}: {str(error)[:200]}") from None
         return _answer(made).after(self._clock() - start)
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, object]:
         system = "\n\n".join(item.text for item in request.messages if item.role == "system")
         if request.schema is not None:
             shape = json.dumps(request.schema, ensure_ascii=False)
             system = f"{system}\n\nAnswer with one JSON object of this schema:\n{shape}".strip()
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "model": request.model or self._model,
             "max_tokens": request.max_tokens or _MOST_TOKENS,
             "messages": [

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchstone.kernels.harness.calling.keeping import Span, digest_of, meet, span_of
-from torchstone.kernels.harness.reference.running import leaves_of, rebuilt
+from torchstone.kernels.harness.reference.running import Values, leaves_of, rebuilt
 
 GRADIENTS, TRACKED, EVALUATION = "gradients", "tracked", "evaluation"
 SETTINGS = ("no gradients", GRADIENTS, "inference", EVALUATION, TRACKED)
@@ -22,12 +22,12 @@ SETTINGS = ("no gradients", GRADIENTS, "inference", EVALUATION, TRACKED)
 
 _MOST_BYTES = 16 << 20
 
-Calls = Sequence[tuple[Any, list[Any]]]
+Calls = Sequence[tuple[Any, Values]]
 """A model and the inputs that it is called with."""
 
 
 @contextlib.contextmanager
-def setting(name: str, models: Sequence[Any]) -> Iterator[None]:
+def setting(name: str, models: Sequence[object]) -> Iterator[None]:
     """Inside, torch and the models are set up so."""
     modules = [item for item in models if isinstance(item, torch.nn.Module)]
     with contextlib.ExitStack() as stack:
@@ -48,7 +48,7 @@ def setting(name: str, models: Sequence[Any]) -> Iterator[None]:
                 item.train(training)
 
 
-def tracked(inputs: list[Any]) -> list[Any]:
+def tracked(inputs: Values) -> Values:
     """The inputs with every array of floating-point numbers asking for gradients."""
     leaves = leaves_of(inputs)
     for leaf in leaves:
@@ -57,11 +57,11 @@ def tracked(inputs: list[Any]) -> list[Any]:
     return list(rebuilt(inputs, leaves))
 
 
-def in_a_row(calls: Calls, name: str) -> list[Any]:
+def in_a_row(calls: Calls, name: str) -> Values:
     """The answer to every call, or the error that it raised, with nothing between the calls."""
     if name == TRACKED:
         calls = [(model, tracked(inputs)) for model, inputs in calls]
-    answers: list[Any] = []
+    answers: Values = []
     with setting(name, [model for model, _ in calls]):
         for model, inputs in calls:
             try:
@@ -71,7 +71,7 @@ def in_a_row(calls: Calls, name: str) -> list[Any]:
     return answers
 
 
-def overlapping(answers: Sequence[Any], calls: Calls) -> list[int]:
+def overlapping(answers: Sequence[object], calls: Calls) -> list[int]:
     """Answers that lie in the memory of another one, unless both are memory of their inputs."""
     owned = [[span_of(leaf) for leaf in leaves_of(inputs)] for _, inputs in calls]
     spans = [
@@ -84,7 +84,7 @@ def overlapping(answers: Sequence[Any], calls: Calls) -> list[int]:
     ]  # fmt: skip
 
 
-def again(model: Any, inputs: list[Any], times: int) -> dict[str, bool]:
+def again(model: object, inputs: Values, times: int) -> tuple[bool, bool]:
     """One question asked many times: does it tire, and do its answers come out of a ring?
 
     All answers are kept to the end, as far as they are not large.
@@ -94,20 +94,20 @@ def again(model: Any, inputs: list[Any], times: int) -> dict[str, bool]:
     size = sum(high - low for low, high in _spans(kept[0]))
     for _ in range(times - 1):
         kept.append(in_a_row([(model, inputs)], SETTINGS[0])[0])
+        if isinstance(kept[-1], MemoryError | RuntimeError):
+            raise kept[-1]  # whoever asks tells a limit from a fault
         if len(kept) * size > _MOST_BYTES:
             del kept[0]
     own = [span_of(leaf) for leaf in leaves_of(inputs)]
     spans = sorted(span for item in kept for span in _spans(item)
                    if not any(meet(span, other) for other in own))  # fmt: skip
-    return {
-        "tires": first != _digests(kept[-1]),
-        "ring": any(meet(one, two) for one, two in itertools.pairwise(spans)),
-    }
+    ring = any(meet(one, two) for one, two in itertools.pairwise(spans))
+    return first != _digests(kept[-1]), ring
 
 
-def _spans(answer: Any) -> list[Span]:
+def _spans(answer: object) -> list[Span]:
     return [] if isinstance(answer, Exception) else [span_of(leaf) for leaf in leaves_of(answer)]
 
 
-def _digests(answer: Any) -> list[str]:
+def _digests(answer: object) -> list[str]:
     return [] if isinstance(answer, Exception) else [digest_of(leaf) for leaf in leaves_of(answer)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 
 from torchstone.kernels.harness.calling import monitor
-from torchstone.kernels.harness.reference.running import as_tensor
+from torchstone.kernels.harness.reference.running import Values, as_tensor
 from torchstone.kernels.harness.values import raw_bytes
 from torchstone.observe.compat.arrays import byte_bounds
 
@@ -21,7 +20,7 @@ MOST_BYTES = 2 << 20
 Span = tuple[int, int]
 
 
-def digest_of(leaf: Any) -> str:
+def digest_of(leaf: object) -> str:
     """What the elements of a leaf are, in few letters; empty for a plain number."""
     if isinstance(leaf, bool | int | float | complex):
         return ""
@@ -29,7 +28,7 @@ def digest_of(leaf: Any) -> str:
     return hashlib.sha256(raw_bytes(tensor)).hexdigest() if tensor is not None else ""
 
 
-def span_of(leaf: Any) -> Span:
+def span_of(leaf: object) -> Span:
     """Addresses that a leaf reaches; (0, 0) for a plain number."""
     if isinstance(leaf, np.ndarray):
         low, high = byte_bounds(leaf)
@@ -49,9 +48,9 @@ def meet(one: Span, two: Span) -> bool:
 class Kept:
     """The last answers, with what they held: two dozen, as far as they are not large."""
 
-    answers: list[tuple[list[Any], list[str]]] = field(default_factory=list)
+    answers: list[tuple[Values, list[str]]] = field(default_factory=list)
 
-    def add(self, leaves: list[Any]) -> None:
+    def add(self, leaves: Values) -> None:
         """Keep one more answer; the oldest go when there are too many."""
         self.answers.append((leaves, [digest_of(leaf) for leaf in leaves]))
         while len(self.answers) > 1 and (

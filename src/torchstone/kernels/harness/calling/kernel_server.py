@@ -13,6 +13,9 @@ from torchstone.kernels.harness.calling.launch_records import revived_argument
 from torchstone.kernels.harness.calling.monitor import plain_deep
 from torchstone.kernels.harness.kits import c_kit
 from torchstone.kernels.harness.values import UnknownValueError, encode
+from torchstone.kernels.messages.facts import RecordedLaunch
+from torchstone.kernels.messages.to_candidate import Launched
+from torchstone.kernels.messages.trees import Tree
 
 
 @dataclass(slots=True)
@@ -22,14 +25,14 @@ class KernelServer:
     module: ModuleType
     library: c_kit.Library | None
 
-    def launch(self, header: dict[str, Any], buffers: list[bytes]) -> Any:
+    def launch(self, launch: RecordedLaunch, buffers: list[bytes]) -> tuple[Launched, list[bytes]]:
         """Launch once more; what the memory of the arguments holds then, and what came back."""
         memory: dict[int, torch.Tensor] = {}
-        args = [revived_argument(item, buffers, memory) for item in header["args"]]
-        kwargs = {k: revived_argument(v, buffers, memory) for k, v in header["kwargs"].items()}
-        kernel = self._kernel(header["kernel"])
-        if header["grid"]:
-            grid = tuple(tuple(s) if isinstance(s, list) else s for s in header["grid"])
+        args = [revived_argument(item, buffers, memory) for item in launch.args]
+        kwargs = {k: revived_argument(v, buffers, memory) for k, v in launch.kwargs.items()}
+        kernel = self._kernel(launch.kernel)
+        if launch.grid:
+            grid = tuple(tuple(side) if isinstance(side, list) else side for side in launch.grid)
             kernel = kernel[grid]
         found = kernel(*args, **kwargs)
         data = [memory[number].numpy().tobytes() for number in sorted(memory)]
@@ -37,8 +40,8 @@ class KernelServer:
         try:
             tree = encode(plain_deep(found), own)
         except UnknownValueError:
-            tree, own = {"plain": None}, []
-        return {"memory": sorted(memory), "returned": tree}, data + own
+            tree, own = Tree("plain"), []
+        return Launched(sorted(memory), tree), data + own
 
     def _kernel(self, name: str) -> Any:
         if self.library is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +22,12 @@ from torchstone.kernels.harness.values import (
     name_of,
     plain_place,
 )
+from torchstone.kernels.messages.facts import RecordedLaunch
+from torchstone.kernels.messages.trees import Tree
 
 MOST_BYTES = 32 << 20
 """Memory that is recorded for one call; more is not recorded at all."""
 MOST_LAUNCHES = 256
-Tree = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class LaunchRecorder:
     """The launches of one call, kept only while it is on."""
 
     on: bool = False
-    launches: list[Tree] = field(default_factory=list)
+    launches: list[RecordedLaunch] = field(default_factory=list)
     buffers: list[bytes] = field(default_factory=list)
     trouble: str = ""
     """Why the launches of this call cannot be repeated."""
@@ -44,7 +44,11 @@ class LaunchRecorder:
         self.on, self.launches, self.buffers, self.trouble = True, [], [], ""
 
     def note(
-        self, kernel: str, args: Sequence[Any], kwargs: Mapping[str, Any], grid: Sequence[Any] = ()
+        self,
+        kernel: str,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        grid: Sequence[int | Sequence[int]] = (),
     ) -> None:
         """A launch is about to run."""
         if not self.on or self.trouble:
@@ -62,10 +66,14 @@ class LaunchRecorder:
         if sum(map(len, self.buffers)) > MOST_BYTES:
             self.trouble, self.buffers = f"more than {MOST_BYTES >> 20} MiB of arguments", []
             return
-        self.launches.append({"kernel": kernel, "args": given, "kwargs": named, "grid": list(grid)})
+        self.launches.append(
+            RecordedLaunch(
+                kernel, given, named, [n if isinstance(n, int) else list(n) for n in grid]
+            )
+        )
 
 
-def told_argument(value: Any, buffers: list[bytes], known: dict[tuple[int, int], int]) -> Tree:
+def told_argument(value: object, buffers: list[bytes], known: dict[tuple[int, int], int]) -> Tree:
     """One argument as data; `known` holds the memory that is told already."""
     kind = "torch"
     if isinstance(value, np.ndarray):
@@ -80,8 +88,9 @@ def told_argument(value: Any, buffers: list[bytes], known: dict[tuple[int, int],
         flat = value.detach().as_strided((reach,), (1,)).contiguous()
         buffers.append(flat.view(torch.uint8).numpy().tobytes() if reach else b"")
         known[key] = len(buffers) - 1
-    return {"memory": known[key], "kind": kind, "dtype": name_of(value.dtype), "shape": list(shape),
-            "stride": list(stride), "reach": reach}  # fmt: skip
+    return Tree(
+        kind, name_of(value.dtype), list(shape), list(stride), memory=known[key], reach=reach
+    )
 
 
 def _refuse_part_of_known(key: tuple[int, int], known: Mapping[tuple[int, int], int]) -> None:
@@ -90,16 +99,17 @@ def _refuse_part_of_known(key: tuple[int, int], known: Mapping[tuple[int, int], 
             raise UnknownValueError("two arrays that share part of their memory")
 
 
-def revived_argument(tree: Tree, buffers: Sequence[bytes], memory: dict[int, torch.Tensor]) -> Any:
+def revived_argument(
+    tree: Tree, buffers: Sequence[bytes], memory: dict[int, torch.Tensor]
+) -> object:
     """The argument again; `memory` holds what has been revived already."""
-    if "memory" not in tree:
+    if tree.memory < 0:
         return decode(tree, buffers, plain_place)
-    number = tree["memory"]
-    if number not in memory:
-        memory[number] = from_raw(buffers[number], "uint8", [len(buffers[number])])
-    flat = memory[number].view(dtype_of(tree["dtype"])) if tree["reach"] else memory[number]
-    if not tree["reach"]:
-        made = torch.empty(tree["shape"], dtype=dtype_of(tree["dtype"]))
+    if tree.memory not in memory:
+        data = buffers[tree.memory]
+        memory[tree.memory] = from_raw(data, "uint8", [len(data)])
+    if not tree.reach:
+        made = torch.empty(tree.shape, dtype=dtype_of(tree.dtype))
     else:
-        made = flat.as_strided(tree["shape"], tree["stride"])
-    return made.numpy() if tree["kind"] == "numpy" else made
+        made = memory[tree.memory].view(dtype_of(tree.dtype)).as_strided(tree.shape, tree.stride)
+    return made.numpy() if tree.kind == "numpy" else made

@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field
 
 from torchstone.kernels.harness.calling.launch_records import LaunchRecorder
+from torchstone.kernels.messages.facts import Fault, KernelLaunch
 
 MOST_KEPT = 8
 MOST_KERNELS = 16
@@ -28,8 +29,8 @@ class Launches:
     programs: int = 0
     work: int = 0
     """Interpreted operations: a measure of effort that is the same on every machine."""
-    faults: list[dict[str, object]] = field(default_factory=list)
-    kernels: list[dict[str, object]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    kernels: list[KernelLaunch] = field(default_factory=list)
     """Distinct launches of this call as plain data, where a compiler may be asked about them."""
     recorder: LaunchRecorder = field(default_factory=LaunchRecorder)
 
@@ -39,18 +40,16 @@ class Launches:
         self.faults = []
         self.kernels = []
 
-    def saw(self, kernel: dict[str, object]) -> None:
+    def saw(self, kernel: KernelLaunch) -> None:
         """Keep how a kernel was launched; the same launch is kept once."""
         if len(self.kernels) < MOST_KERNELS and kernel not in self.kernels:
             self.kernels.append(kernel)
 
     def fault(self, kind: str, where: str, elements: int) -> None:
         """Keep a fault; the same one in every program is kept once."""
-        for known in self.faults:
-            if known["kind"] == kind and known["where"] == where:
-                return
-        if len(self.faults) < MOST_KEPT:
-            self.faults.append({"kind": kind, "where": where, "elements": elements})
+        known = any((item.kind, item.where) == (kind, where) for item in self.faults)
+        if not known and len(self.faults) < MOST_KEPT:
+            self.faults.append(Fault(kind, where, elements))
 
     def permutation(self, count: int) -> list[int]:
         """The order in which programs run."""

@@ -60,7 +60,7 @@ class Operators(OperatorMode):
         self.computing: Counter[str] = Counter()
         self.scalars = 0
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         name = func._schema.name.rpartition("::")[2]
         if Pause.on:
             pass
@@ -76,7 +76,7 @@ class Operators(OperatorMode):
 class Foreign:
     """What runs a ufunc that is not numpy's own: a compiled kernel."""
 
-    launched: ClassVar[Callable[..., Any] | None] = None
+    launched: ClassVar[Callable[..., object] | None] = None
 
 
 def _is_compiled(ufunc: Any) -> bool:
@@ -92,8 +92,8 @@ class Watched(np.ndarray[Any, Any]):
     reads: ClassVar[int] = 0
 
     def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
-    ) -> Any:
+        self, ufunc: Any, method: str, *inputs: object, out: Any = None, **kwargs: Any
+    ) -> object:
         if _is_compiled(ufunc) and Foreign.launched is not None:
             return Foreign.launched(ufunc, method, inputs, {**kwargs, "out": out})
         note(f"numpy {ufunc.__name__}")
@@ -101,7 +101,7 @@ class Watched(np.ndarray[Any, Any]):
             kwargs["out"] = tuple(plain(item) for item in out)
         return watched(getattr(ufunc, method)(*(plain(item) for item in inputs), **kwargs))
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Any, types: object, args: Any, kwargs: Any) -> object:
         if func.__name__ not in _NUMPY_MOVES:
             note(f"numpy {func.__name__}")
         given = [plain_deep(item) for item in args]
@@ -129,10 +129,10 @@ class Watched(np.ndarray[Any, Any]):
         return found
 
 
-def _recording(name: str) -> Any:
+def _recording(name: str) -> object:
     original = getattr(np.ndarray, name)
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: object, *args: object, **kwargs: object) -> object:
         note(f"numpy {name}")
         return original(plain(self), *args, **kwargs)
 
@@ -145,7 +145,7 @@ for _name in _METHODS:
 Watched.__name__ = Watched.__qualname__ = "ndarray"
 
 
-def watched(value: Any) -> Any:
+def watched(value: object) -> object:
     """An array that is watched; other values as they are."""
     if type(value) is np.ndarray:
         return value.view(Watched)
@@ -154,12 +154,12 @@ def watched(value: Any) -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """The array itself."""
     return value.view(np.ndarray) if isinstance(value, Watched) else value
 
 
-def plain_deep(value: Any) -> Any:
+def plain_deep(value: object) -> object:
     """The arrays themselves, inside lists and tuples too."""
     if isinstance(value, list | tuple):
         return type(value)(plain_deep(item) for item in value)
@@ -184,7 +184,7 @@ def watch_tensors() -> None:
     home: Any = torch.Tensor
     original = home.numpy
 
-    def numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def numpy(self: torch.Tensor, *args: object, **kwargs: object) -> object:
         return watched(original(self, *args, **kwargs))
 
     home.numpy = numpy
@@ -195,7 +195,7 @@ def _watch_elements(home: Any) -> None:
     """Elements that are handed to Python: the operators' counter does not see them go."""
     as_list = home.tolist
 
-    def tolist(self: torch.Tensor) -> Any:
+    def tolist(self: torch.Tensor) -> object:
         # lengths and places are what a host makes sizes of
         if self.numel() > _SCALARS and self.is_floating_point():
             note("torch tolist")
@@ -206,8 +206,8 @@ def _watch_elements(home: Any) -> None:
         setattr(home, name, _noted(name, getattr(home, name)))
 
 
-def _noted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    def method(*args: Any) -> Any:
+def _noted(name: str, original: Callable[..., object]) -> Callable[..., object]:
+    def method(*args: object) -> object:
         note(f"torch {name}")
         return original(*args)
 
@@ -218,8 +218,8 @@ def _noted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 def arrays_stay_watched() -> Iterator[None]:
     """Copies and other names of a watched array are watched, too, while Python code runs."""
 
-    def keeping(original: Callable[..., Any]) -> Callable[..., Any]:
-        def made(*args: Any, **kwargs: Any) -> Any:
+    def keeping(original: Callable[..., object]) -> Callable[..., object]:
+        def made(*args: object, **kwargs: object) -> Any:
             found = original(*args, **kwargs)
             return watched(found) if any(isinstance(item, Watched) for item in args) else found
 

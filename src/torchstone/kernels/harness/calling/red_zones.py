@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.calling.unwritten import fill_as_unwritten
-from torchstone.kernels.harness.values import Tree, dtype_of, from_raw, plain_place
+from torchstone.kernels.harness.values import dtype_of, from_raw, plain_place
+from torchstone.kernels.messages.facts import BrokenZone
+from torchstone.kernels.messages.trees import Tree
 from torchstone.observe.compat.arrays import byte_bounds
 
 MARGIN_BYTES = 16 << 10
@@ -71,23 +73,22 @@ class Zones:
         self.zones.append(Zone(name, whole, start, start + size, before.clone(), after.clone()))
         return whole.as_strided(shape, stride, start)
 
-    def place(self, tree: Tree, data: bytes) -> Any:
+    def place(self, tree: Tree, data: bytes) -> object:
         """An input in a buffer of its own, with the strides that were asked for."""
-        shape = tuple(tree["shape"])
-        source = from_raw(data, tree["dtype"], shape)
-        if tree["array"] in ("scalar", "mindspore"):
+        if tree.kind in ("scalar", "mindspore"):
             return plain_place(tree, data)
-        stride = tuple(tree["stride"])
-        view = self.make(shape, stride, dtype_of(tree["dtype"]), f"input {tree['buffer']}",
-                         int(tree.get("offset", 0)))  # fmt: skip
+        shape, stride = tuple(tree.shape), tuple(tree.stride)
+        source = from_raw(data, tree.dtype, shape)
+        dtype = dtype_of(tree.dtype)
+        view = self.make(shape, stride, dtype, f"input {tree.buffer}", tree.offset)
         for dim, step in enumerate(stride):
             if step == 0 and shape[dim]:  # what repeats itself is written once
                 view, source = view.narrow(dim, 0, 1), source.narrow(dim, 0, 1)
         view.copy_(source)
         view = view.expand(shape)
-        return view if tree["array"] == "torch" else view.numpy()
+        return view if tree.kind == "torch" else view.numpy()
 
-    def broken(self) -> list[dict[str, Any]]:
+    def broken(self) -> list[BrokenZone]:
         """Buffers whose margins were written."""
         found = []
         for zone in self.zones:
@@ -97,14 +98,14 @@ class Zones:
                 changed = now.view(torch.uint8) != then.view(torch.uint8)
                 if bool(changed.any()):
                     count = int(changed.reshape(-1, now.element_size()).any(dim=1).sum())
-                    found.append({"buffer": zone.name, "side": side, "elements": count})
+                    found.append(BrokenZone(zone.name, side, count))
         return found
 
     def clear(self) -> None:
         """Forget the buffers of the last call."""
         self.zones.clear()
 
-    def _made(self, original: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+    def _made(self, original: Callable[..., Any], name: str, args: Any, kwargs: Any) -> object:
         """A buffer with margins, shaped as the original function would have shaped it."""
         if not self.active:
             return original(*args, **kwargs)
@@ -132,7 +133,9 @@ class Zones:
             for name in names:
                 original = getattr(home, name)
 
-                def made(*args: Any, _f: Any = original, _n: str = name, **kwargs: Any) -> Any:
+                def made(
+                    *args: object, _f: Any = original, _n: str = name, **kwargs: Any
+                ) -> object:
                     return self._made(_f, _n, args, kwargs)
 
                 setattr(home, name, made)
@@ -155,8 +158,8 @@ class Zones:
                 stack.enter_context(mock.patch.object(np, name, made))
             yield
 
-    def _numpy_maker(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def made(*args: Any, **kwargs: Any) -> Any:
+    def _numpy_maker(self, name: str, original: Callable[..., Any]) -> Callable[..., object]:
+        def made(*args: object, **kwargs: object) -> object:
             plain = original(*args, **kwargs)
             simple = plain.flags.c_contiguous and plain.dtype.kind in "fiub" and plain.ndim
             if not self.active or not simple or type(plain) is not np.ndarray:
@@ -180,7 +183,7 @@ def bound_views() -> None:
     home: Any = importlib.import_module("numpy.lib.stride_tricks")
     original = home.as_strided
 
-    def as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def as_strided(x: object, *args: object, **kwargs: object) -> Any:
         found = original(x, *args, **kwargs)
         owner = np.asarray(x)
         while isinstance(owner.base, np.ndarray):

@@ -6,41 +6,20 @@ inputs and to hand the answers over is the same for both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
 from torchstone.kernels.harness.inputs.cases import kind_of, structure_of
-from torchstone.kernels.harness.reference.running import as_tensor, leaves_of, rebuilt
-from torchstone.kernels.harness.shared_arrays import Layout, Mapped, layout_from_wire, map_bytes
+from torchstone.kernels.harness.reference.running import Values, as_tensor, leaves_of, rebuilt
+from torchstone.kernels.harness.shared_arrays import Mapped, map_bytes, views_of
 from torchstone.kernels.harness.values import decode, name_of, plain_place
+from torchstone.kernels.messages.trees import AnswerTree, SharedQuestion, Tree
 
 _COMPARED_BYTES = 16 << 20
 """Bytes that are compared at once: what fits into a cache several times over is fast enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class SharedQuestion:
-    """What several calls of one model are given: leaves of the inputs and room for the answers."""
-
-    inputs: Layout
-    outputs: Layout | None
-    """None: nobody knows yet what an answer looks like."""
-    tree: dict[str, Any]
-    """The inputs of a call with None for every array."""
-
-
-def question_from_wire(header: dict[str, Any]) -> SharedQuestion:
-    """The question of a message."""
-    outputs = header.get("outputs")
-    return SharedQuestion(
-        layout_from_wire(header["inputs"]),
-        layout_from_wire(outputs) if outputs else None,
-        header["tree"],
-    )
 
 
 @dataclass(slots=True)
@@ -56,12 +35,12 @@ class SharedCalls:
         """What a question is about, in memory that is mapped."""
         return cls(question, mapped.inputs(), mapped.outputs() if question.outputs else None)
 
-    def given(self) -> list[list[Any]]:
+    def given(self) -> list[Values]:
         """The inputs of every call."""
         calls = self.question.inputs.calls
         plain = decode(self.question.tree, [], plain_place)
         columns = [
-            [value] * calls if slot is None else slot.views(self.inputs, calls)
+            [value] * calls if slot is None else views_of(slot, self.inputs, calls)
             for slot, value in zip(self.question.inputs.slots, plain["leaves"], strict=True)
         ]
         nested = plain["nested"]
@@ -69,7 +48,7 @@ class SharedCalls:
             return list(map(list, zip(*columns, strict=True)))
         return [list(rebuilt(nested, row)) for row in zip(*columns, strict=True)]
 
-    def put(self, found: Any) -> None:
+    def put(self, found: object) -> None:
         """Hand the answer to a single call over; an output of another form stays where it is."""
         assert self.question.outputs is not None
         assert self.outputs is not None
@@ -78,15 +57,15 @@ class SharedCalls:
             if slot is None or tensor is None:
                 continue
             if (name_of(tensor.dtype), tuple(tensor.shape)) == (slot.dtype, slot.shape):
-                torch.as_tensor(slot.views(self.outputs, 1)[0]).copy_(tensor)
+                torch.as_tensor(views_of(slot, self.outputs, 1)[0]).copy_(tensor)
 
-    def answer_all(self, model: Callable[..., Any]) -> None:
+    def answer_all(self, model: Callable[..., object]) -> None:
         """Call once for every input and hand the answers over, nothing else."""
         assert self.question.outputs is not None
         assert self.outputs is not None
         calls = self.question.inputs.calls
         rooms = [
-            slot.views(self.outputs, calls) if slot is not None else [None] * calls
+            views_of(slot, self.outputs, calls) if slot is not None else [None] * calls
             for slot in self.question.outputs.slots
         ]
         targets = [[torch.as_tensor(item) for item in room] for room in rooms]
@@ -114,26 +93,22 @@ class SharedCalls:
         return -1
 
 
-def _as_tensor(leaf: Any) -> torch.Tensor:
+def _as_tensor(leaf: object) -> torch.Tensor:
     tensor = as_tensor(leaf)
     if tensor is None:
         raise TypeError(f"an output of type {type(leaf).__name__}")
     return tensor
 
 
-def about_leaf(leaf: Any) -> dict[str, Any]:
+def about_leaf(leaf: object) -> Tree:
     """What an output is, without what it holds."""
     tensor = as_tensor(leaf)
-    about: dict[str, Any] = {} if kind_of(leaf) == "plain" else {"array": kind_of(leaf)}
     if tensor is None:
-        return about
-    stride = list(leaf.stride()) if isinstance(leaf, torch.Tensor) else list(tensor.stride())
-    return {**about, "dtype": name_of(tensor.dtype), "shape": list(tensor.shape), "stride": stride}
+        return Tree(kind_of(leaf))
+    stride = leaf.stride() if isinstance(leaf, torch.Tensor) else tensor.stride()
+    return Tree(kind_of(leaf), name_of(tensor.dtype), list(tensor.shape), list(stride))
 
 
-def about_answer(found: Any) -> dict[str, Any]:
-    """The form of an answer."""
-    return {
-        "structure": structure_of(found),
-        "leaves": [about_leaf(item) for item in leaves_of(found)],
-    }
+def about_answer(found: object, leaves: Sequence[object]) -> AnswerTree:
+    """The form of an answer with these leaves."""
+    return AnswerTree(structure_of(found), [about_leaf(item) for item in leaves])

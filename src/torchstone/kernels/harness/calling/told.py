@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torchstone.kernels.harness.reference.running import ProblemError
 from torchstone.kernels.harness.values import UnknownValueError
+from torchstone.kernels.messages.facts import Told
 
 _MEMORY_WORDS = (
     "allocate memory",
@@ -51,7 +52,7 @@ class Saying:
     words: ClassVar[bool] = True
 
 
-def told(error: BaseException, text: str | None = None) -> dict[str, Any]:
+def told(error: BaseException, text: str | None = None) -> Told:
     """An error as kind, words and line of the executed source; `text` are words of our own."""
     line, ours = _place_of(error)
     if isinstance(error, SyntaxError):
@@ -59,15 +60,12 @@ def told(error: BaseException, text: str | None = None) -> dict[str, Any]:
     known = isinstance(error, ProblemError | UnknownValueError)
     said = _words_of(error) if text is None else text
     kind = type(error).__name__
-    facts = {
-        "bounds": "out of bounds" in said and not said.endswith("with size 0"),
-        "memory": kind in ("MemoryError", "_ArrayMemoryError")
-        or any(item in said for item in _MEMORY_WORDS),
-    }
+    bounds = "out of bounds" in said and not said.endswith("with size 0")
+    memory = kind in ("MemoryError", "_ArrayMemoryError") or any(w in said for w in _MEMORY_WORDS)
     if text is None and not (Saying.words or known or ours):
         said = _KINDS.get(kind, "")
         kind = kind if kind in _KINDS else "an exception of its own"
-    return {"kind": "" if known else kind, "text": said, "line": line, **facts}
+    return Told("" if known else kind, said, line, bounds, memory)
 
 
 def _place_of(error: BaseException) -> tuple[int, bool]:

@@ -6,8 +6,6 @@ weights it has now.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from torchstone.kernels.harness.kits import mindspore_kit
@@ -42,7 +40,7 @@ def _alike(one: torch.Tensor, two: torch.Tensor) -> bool:
     return one.shape == two.shape and torch.equal(one, two.to(one.dtype))
 
 
-def put(model: Any, state: State, way: str) -> bool:
+def put(model: object, state: State, way: str) -> bool:
     """Give a model these weights; False where it knows no such way."""
     if isinstance(model, torch.nn.Module):
         _put_module(model, state, way)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
 from torchstone.kernels.harness.kits import mindspore_kit
+from torchstone.kernels.harness.reference.running import Values
 
 MOST_OWN_ERROR = 16.0
 """Units by which the reference itself may be off and excuse a whole family; the most seen on the
@@ -110,9 +111,9 @@ class Case:
     number: int
     family: str
     seed: int
-    inputs: list[Any]
+    inputs: Values
     answers: list[Answer]
-    structure: Any
+    structure: object
     resized: bool = False
     layout: str = "contiguous"
     poisoned: list[torch.Tensor] = field(default_factory=list)
@@ -135,7 +136,7 @@ class Case:
         return max((item.own_error for item in self.answers), default=0.0)
 
 
-def kind_of(leaf: Any) -> str:
+def kind_of(leaf: object) -> str:
     """What sort of value an output is: a tensor, an array, or a plain number."""
     if isinstance(leaf, torch.Tensor):
         return "torch"
@@ -144,7 +145,7 @@ def kind_of(leaf: Any) -> str:
     return "numpy" if type(leaf).__module__ == "numpy" else "plain"
 
 
-def structure_of(value: Any) -> Any:
+def structure_of(value: object) -> object:
     """Nesting without contents, to compare two answers by."""
     if isinstance(value, list | tuple):
         return [structure_of(item) for item in value]

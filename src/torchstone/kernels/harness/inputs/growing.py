@@ -7,13 +7,11 @@ their scale; what is sorted stays sorted, a permutation stays one, a mask keeps 
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from torchstone.kernels.harness.inputs import lines
 from torchstone.kernels.harness.inputs.value_families import Group, arrays, tensor_of
-from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import Values, leaves_of, like, rebuilt
 
 USUAL_BLOCK = 1024
 """Blocks of kernels are rarely larger: a side beyond it has a second one."""
@@ -53,8 +51,8 @@ def prime_above(number: int) -> int:
 
 
 def grown(
-    inputs: list[Any], group: Group, size: int, seed: int, own: list[Any] | None = None
-) -> list[list[Any]]:
+    inputs: Values, group: Group, size: int, seed: int, own: Values | None = None
+) -> list[Values]:
     """Versions of the inputs with a group of sizes grown; the first that is taken is used.
 
     In the first one places reach into what is new, in the second they stay where they were. What
@@ -77,7 +75,7 @@ def grown(
     return made if moved else made[1:]
 
 
-def ramped(inputs: list[Any], group: Group, turn: int) -> list[Any]:
+def ramped(inputs: Values, group: Group, turn: int) -> Values:
     """One array with half of its lines along a side of the group slow ramps.
 
     What is kept from block to block then changes by little, which chance hardly ever shows. The
@@ -95,7 +93,7 @@ def ramped(inputs: list[Any], group: Group, turn: int) -> list[Any]:
     return list(rebuilt(inputs, leaves))
 
 
-def held(inputs: list[Any], group: Group) -> list[list[Any]]:
+def held(inputs: Values, group: Group) -> list[Values]:
     """One array after the other whose lines along the side hold one value: one, nearly one, none.
 
     A factor of one keeps everything that came before it, and among equals the first is the first
@@ -111,7 +109,7 @@ def held(inputs: list[Any], group: Group) -> list[list[Any]]:
     return [made for _, made in sorted(found, key=lambda item: item[0])]
 
 
-def elements_after(inputs: list[Any], group: Group, size: int) -> int:
+def elements_after(inputs: Values, group: Group, size: int) -> int:
     """How many elements the inputs would have."""
     leaves, total = leaves_of(inputs), 0
     for i in arrays(inputs):

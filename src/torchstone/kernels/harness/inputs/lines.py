@@ -8,7 +8,6 @@ gets another shape, so that one call shows many of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -19,7 +18,7 @@ from torchstone.kernels.harness.inputs.value_families import (
     size_of,
     tensor_of,
 )
-from torchstone.kernels.harness.reference.running import leaves_of
+from torchstone.kernels.harness.reference.running import Values, leaves_of
 
 Shape = Callable[[torch.Tensor, float], torch.Tensor]
 RAMPS = (0.05, 0.003)
@@ -30,7 +29,7 @@ _MATRIX = 3
 INFINITY = float("inf")
 
 
-def sides(inputs: list[Any]) -> list[tuple[int, int]]:
+def sides(inputs: Values) -> list[tuple[int, int]]:
     """Arrays and the sides along which their lines run, the likeliest reductions first."""
     leaves = leaves_of(inputs)
     found = []
@@ -43,14 +42,14 @@ def sides(inputs: list[Any]) -> list[tuple[int, int]]:
     return [(leaf, dim) for _, leaf, dim in sorted(found)]
 
 
-def lined(inputs: list[Any], turn: int) -> list[list[Any]]:
+def lined(inputs: Values, turn: int) -> list[Values]:
     """Versions of the inputs with the lines of one array shaped, the first that fits is taken."""
     known = sides(inputs)
     if not known:
         return []
     leaf, dim = known[turn % len(known)]
 
-    def shaped(shapes: tuple[Shape, ...]) -> list[Any]:
+    def shaped(shapes: tuple[Shape, ...]) -> Values:
         start = turn * 3 % len(shapes)
         given = shapes[start:] + shapes[:start]
         return changed(inputs, lambda x, _: shape_lines(x, dim, given), {leaf})
@@ -195,7 +194,7 @@ _MASKS: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 
 
-def masked(inputs: list[Any], turn: int) -> tuple[list[Any], Poison] | None:
+def masked(inputs: Values, turn: int) -> tuple[Values, Poison] | None:
     """The inputs with whole lines of one array infinite, or all but one of their elements."""
     known = sides(inputs)
     if not known:

@@ -9,7 +9,6 @@ element, does not grow with the block.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -20,7 +19,7 @@ from torchstone.kernels.harness.inputs.value_families import (
     size_of,
     tensor_of,
 )
-from torchstone.kernels.harness.reference.running import leaves_of
+from torchstone.kernels.harness.reference.running import Values, leaves_of
 
 GRADES = (1e6, 1e4, 1e2)
 """How much larger a block is, the first at which the reference is finite and calm."""
@@ -31,7 +30,7 @@ _DECADES = 6
 Blocks = Callable[[torch.Tensor], torch.Tensor]
 
 
-def graded(inputs: list[Any], turn: int) -> list[list[Any]]:
+def graded(inputs: Values, turn: int) -> list[Values]:
     """Versions of the inputs with a part of one array far larger than the rest."""
     floats = [
         i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf) and tensor_of(leaf).dim()
@@ -42,20 +41,20 @@ def graded(inputs: list[Any], turn: int) -> list[list[Any]]:
     return _larger_in(inputs, floats[which], _BLOCKS[(again + which) % len(_BLOCKS)])
 
 
-def rising(inputs: list[Any], leaf: int) -> list[list[Any]]:
+def rising(inputs: Values, leaf: int) -> list[Values]:
     """Versions of the inputs with the second half of an array far larger: what a kernel takes from
     the first block of a line, such as its maximum, does not hold for the rest."""
     return _larger_in(inputs, leaf, _far_corner) if is_float(leaves_of(inputs)[leaf]) else []
 
 
-def _larger_in(inputs: list[Any], leaf: int, blocks: Blocks) -> list[list[Any]]:
+def _larger_in(inputs: Values, leaf: int, blocks: Blocks) -> list[Values]:
     def grade(factor: float) -> Change:
         return lambda x, _: torch.where(blocks(x), x.double() * factor, x.double())
 
     return [changed(inputs, grade(factor), {leaf}) for factor in GRADES]
 
 
-def ladder(inputs: list[Any], turn: int) -> list[list[Any]]:
+def ladder(inputs: Values, turn: int) -> list[Values]:
     """Versions of the inputs with one array on a ladder: even steps, and every power of ten.
 
     A formula that is right only near the problem's own numbers shows between its pieces.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+
+from torchstone.kernels.messages.trees import Tree
 
 STRIDED, UNALIGNED, EXPANDED, SHARED = "strided", "unaligned", "expanded", "shared"
 LAYOUTS = (STRIDED, UNALIGNED, EXPANDED, SHARED)
 _OFFSETS = (1, 2, 3, 5, 7)
 """Elements between a boundary and the first one of a view that starts off it."""
-
-Tree = dict[str, Any]
 
 
 def laid_out(tree: Tree, kind: str, seed: int) -> Tree:
@@ -18,13 +18,12 @@ def laid_out(tree: Tree, kind: str, seed: int) -> Tree:
 
     def one(leaf: Tree) -> Tree:
         if kind == STRIDED:
-            return {**leaf, "stride": layout(leaf["shape"], seed)}
+            return replace(leaf, stride=layout(leaf.shape, seed))
         if kind == UNALIGNED:
-            return {**leaf, "offset": _OFFSETS[seed % len(_OFFSETS)]}
-        if kind == EXPANDED and "float" in leaf["dtype"]:
-            dim = expanded_side(leaf["shape"], seed)
-            stride = [0 if i == dim else step for i, step in enumerate(leaf["stride"])]
-            return {**leaf, "stride": stride}
+            return replace(leaf, offset=_OFFSETS[seed % len(_OFFSETS)])
+        if kind == EXPANDED and "float" in leaf.dtype:
+            dim = expanded_side(leaf.shape, seed)
+            return replace(leaf, stride=[0 if i == dim else n for i, n in enumerate(leaf.stride)])
         return leaf
 
     made = _each(tree, one)
@@ -32,14 +31,9 @@ def laid_out(tree: Tree, kind: str, seed: int) -> Tree:
 
 
 def _each(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    if "array" in tree:
-        return change(tree) if tree["array"] != "scalar" else tree
-    for kind in ("list", "tuple"):
-        if kind in tree:
-            return {kind: [_each(item, change) for item in tree[kind]]}
-    if "dict" in tree:
-        return {"dict": [[key, _each(item, change)] for key, item in tree["dict"]]}
-    return tree
+    if tree.is_array:
+        return change(tree) if tree.kind != "scalar" else tree
+    return replace(tree, items=[_each(item, change) for item in tree.items])
 
 
 def _with_shared(tree: Tree) -> Tree:
@@ -47,8 +41,8 @@ def _with_shared(tree: Tree) -> Tree:
     first: dict[str, int] = {}
 
     def one(leaf: Tree) -> Tree:
-        number = first.setdefault(repr((leaf["shape"], leaf["dtype"])), leaf["buffer"])
-        return {**leaf, "buffer": number, "shared": True}
+        number = first.setdefault(repr((leaf.shape, leaf.dtype)), leaf.buffer)
+        return replace(leaf, buffer=number, shared=True)
 
     return _each(tree, one)
 

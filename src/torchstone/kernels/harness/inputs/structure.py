@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
-from torchstone.kernels.harness.reference.running import as_tensor, leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import Values, as_tensor, leaves_of, like, rebuilt
 
 _LEAST_SIDE = 4
 """Smaller matrices and lines are sorted or triangular by chance."""
@@ -94,7 +93,7 @@ class Structures:
     def names(self) -> list[str]:
         return sorted({kind.name for kind in self.kinds.values()})
 
-    def restored(self, inputs: list[Any]) -> list[Any]:
+    def restored(self, inputs: Values) -> Values:
         """The inputs with the structure that changing their values took away."""
         leaves = leaves_of(inputs)
         for number, kind in self.kinds.items():
@@ -104,7 +103,7 @@ class Structures:
         return list(rebuilt(inputs, leaves))
 
 
-def structures_of(draws: list[list[Any]]) -> Structures:
+def structures_of(draws: list[Values]) -> Structures:
     """What holds for every one of several draws."""
     found: dict[int, _Kind] = {}
     many = [[as_tensor(leaf) for leaf in leaves_of(inputs)] for inputs in draws]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.inputs.strides import expanded_side
-from torchstone.kernels.harness.reference.running import as_tensor, leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import Values, as_tensor, leaves_of, like, rebuilt
 
 LARGER, LENGTHS, SLENDER, GRADED = "larger", "lengths", "slender", "graded"
 VALUES = ("scalars", "truths", "negative", "large", "tiny", "zeros", "ties", "one-hot", "lines", GRADED, "ladder",
@@ -42,19 +41,19 @@ _OTHER_NUMBERS = ((1.5, 1), (-1.0, -1), (0.5, 2), (0.0, 3))
 Change = Callable[[torch.Tensor, int], torch.Tensor]
 
 
-def is_float(leaf: Any) -> bool:
+def is_float(leaf: object) -> bool:
     """An array of floating-point numbers."""
     return hasattr(leaf, "dtype") and hasattr(leaf, "shape") and tensor_of(leaf).is_floating_point()
 
 
-def tensor_of(leaf: Any) -> torch.Tensor:
+def tensor_of(leaf: object) -> torch.Tensor:
     """An array as a tensor."""
     tensor = as_tensor(leaf)
     assert tensor is not None
     return tensor
 
 
-def arrays(inputs: list[Any]) -> list[int]:
+def arrays(inputs: Values) -> list[int]:
     """Which leaves are arrays."""
     leaves = leaves_of(inputs)
     return [
@@ -62,13 +61,13 @@ def arrays(inputs: list[Any]) -> list[int]:
     ]
 
 
-def shapes_of(inputs: list[Any]) -> list[tuple[int, ...]]:
+def shapes_of(inputs: Values) -> list[tuple[int, ...]]:
     """The shape of every array among the inputs."""
     arrays = [item for item in map(as_tensor, leaves_of(inputs)) if item is not None]
     return [tuple(item.shape) for item in arrays]
 
 
-def changed(inputs: list[Any], change: Change, chosen: set[int] | None = None) -> list[Any]:
+def changed(inputs: Values, change: Change, chosen: set[int] | None = None) -> Values:
     """The inputs with some of the floating arrays (all by default) changed."""
     leaves = leaves_of(inputs)
     for i, leaf in enumerate(leaves):
@@ -78,7 +77,7 @@ def changed(inputs: list[Any], change: Change, chosen: set[int] | None = None) -
     return list(rebuilt(inputs, leaves))
 
 
-def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
+def valued(inputs: Values, family: str, seed: int) -> list[Values]:
     """Versions of the inputs in a family of values, the first that fits is taken."""
     floats = [i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf)]
     if not floats:
@@ -107,7 +106,7 @@ def valued(inputs: list[Any], family: str, seed: int) -> list[list[Any]]:
     return [inputs]
 
 
-def other_numbers(inputs: list[Any], turn: int) -> list[list[Any]]:
+def other_numbers(inputs: Values, turn: int) -> list[Values]:
     """Plain numbers and truths among the inputs get other values: a kernel may not take one for
     a constant."""
     leaves = leaves_of(inputs)
@@ -126,13 +125,13 @@ def other_numbers(inputs: list[Any], turn: int) -> list[list[Any]]:
                 changed_leaves[i] = leaf != (i in flipped)
             elif isinstance(leaf, float):
                 changed_leaves[i] = leaf * factor + 0.125 * (turn + 1)
-            else:
+            elif isinstance(leaf, int):
                 changed_leaves[i] = leaf + step
         made.append(list(rebuilt(inputs, changed_leaves)))
     return made[turn % len(made) :] + made[: turn % len(made)]
 
 
-def other_truths(inputs: list[Any], turn: int) -> list[list[Any]]:
+def other_truths(inputs: Values, turn: int) -> list[Values]:
     """Arrays of truths that are all true, all false, the other way round, or in halves."""
     leaves = leaves_of(inputs)
     chosen = [i for i in arrays(inputs) if tensor_of(leaves[i]).dtype == torch.bool]
@@ -146,7 +145,7 @@ def other_truths(inputs: list[Any], turn: int) -> list[list[Any]]:
     return [list(rebuilt(inputs, leaves))]
 
 
-def remembered(inputs: list[Any], family: str, turn: int) -> list[list[Any]]:
+def remembered(inputs: Values, family: str, turn: int) -> list[Values]:
     """The inputs as they may lie in memory of another kind; none where they cannot."""
     if family == "unaligned":
         # never zero, as far as that is the problem's choice: what is not written shows
@@ -217,7 +216,7 @@ class Poison:
     values: torch.Tensor
     """What was put at every one of the places."""
 
-    def put(self, inputs: list[Any], values: torch.Tensor) -> list[Any]:
+    def put(self, inputs: Values, values: torch.Tensor) -> Values:
         """The inputs with these values at the places."""
 
         def change(x: torch.Tensor, _: int) -> torch.Tensor:
@@ -234,7 +233,7 @@ class Poison:
         return noise + (0.5, 9.0, -9.0)[turn % 3]
 
 
-def poisoned(inputs: list[Any], family: str, seed: int) -> tuple[list[Any], Poison] | None:
+def poisoned(inputs: Values, family: str, seed: int) -> tuple[Values, Poison] | None:
     """The inputs with NaN or an infinity at a few places of one array."""
     floats = [i for i, leaf in enumerate(leaves_of(inputs)) if is_float(leaf)]
     sizes = {i: tensor_of(leaves_of(inputs)[i]).numel() for i in floats}
@@ -258,7 +257,7 @@ class Group:
     places: tuple[tuple[int, int], ...]
 
 
-def groups_of(inputs: list[Any]) -> list[Group]:
+def groups_of(inputs: Values) -> list[Group]:
     """The groups that may change: large enough, or the leading size of the first array."""
     leaves = leaves_of(inputs)
     found: dict[int, list[tuple[int, int]]] = {}
@@ -274,7 +273,7 @@ def groups_of(inputs: list[Any]) -> list[Group]:
     ]
 
 
-def resized(inputs: list[Any], group: Group, size: int, start: int = 0) -> list[Any]:
+def resized(inputs: Values, group: Group, size: int, start: int = 0) -> Values:
     """The inputs cut to another size; whole numbers that may be places stay inside."""
     leaves = leaves_of(inputs)
     for i in arrays(inputs):

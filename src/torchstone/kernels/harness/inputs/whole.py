@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.inputs.lines import numbers_of_lines
 from torchstone.kernels.harness.inputs.value_families import arrays, tensor_of
-from torchstone.kernels.harness.reference.running import leaves_of, like, rebuilt
+from torchstone.kernels.harness.reference.running import Values, leaves_of, like, rebuilt
 
 Ranges = dict[int, tuple[int, int]]
 """For every array of whole numbers the least and the largest that the problem shows."""
@@ -18,7 +17,7 @@ WAYS = 5
 """In how many ways whole numbers are extreme."""
 
 
-def ranges_of(many: list[list[Any]]) -> Ranges:
+def ranges_of(many: list[Values]) -> Ranges:
     """The ranges over several draws of a problem's inputs."""
     found: Ranges = {}
     for inputs in many:
@@ -37,7 +36,7 @@ def is_whole(tensor: torch.Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
-def of_family(inputs: list[Any], family: str, seed: int, ranges: Ranges) -> list[list[Any]]:
+def of_family(inputs: Values, family: str, seed: int, ranges: Ranges) -> list[Values]:
     """Without floating arrays: families of values from the range that the problem shows."""
     generator = torch.Generator().manual_seed(1000 + seed)
     leaves = leaves_of(inputs)
@@ -63,7 +62,7 @@ def of_family(inputs: list[Any], family: str, seed: int, ranges: Ranges) -> list
     return [list(rebuilt(inputs, leaves))]
 
 
-def extreme(inputs: list[Any], ranges: Ranges, turn: int) -> list[Any]:
+def extreme(inputs: Values, ranges: Ranges, turn: int) -> Values:
     """Every whole number the least or the largest, so that sums grow as far as they can.
 
     All the least, all the largest, one array against the other, and line against line.
@@ -83,7 +82,7 @@ def extreme(inputs: list[Any], ranges: Ranges, turn: int) -> list[Any]:
     return list(rebuilt(inputs, leaves))
 
 
-def heavy(inputs: list[Any], ranges: Ranges, places: Sequence[tuple[int, int]]) -> list[Any]:
+def heavy(inputs: Values, ranges: Ranges, places: Sequence[tuple[int, int]]) -> Values:
     """Sums along a side as large as they get, and of no round number: one sign on every line.
 
     Equal numbers, even if they are the largest, add up to what a float holds exactly.
@@ -105,7 +104,7 @@ def heavy(inputs: list[Any], ranges: Ranges, places: Sequence[tuple[int, int]]) 
     return list(rebuilt(inputs, leaves))
 
 
-def repeated(inputs: list[Any], ranges: Ranges, turn: int) -> list[Any] | None:
+def repeated(inputs: Values, ranges: Ranges, turn: int) -> Values | None:
     """Places that all name the same one; those that never meet on a line still do not.
 
     None without places, or where they are sorted or a choice without repetition.

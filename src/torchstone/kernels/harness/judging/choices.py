@@ -6,7 +6,7 @@ import torch
 
 from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.cases import Case
-from torchstone.kernels.harness.inputs.slender import SlenderPlanner
+from torchstone.kernels.harness.inputs.planning import Plan
 from torchstone.kernels.harness.judging import judge
 from torchstone.kernels.harness.judging.judge import Choice
 from torchstone.kernels.harness.reference.running import (
@@ -19,18 +19,16 @@ _ORDERS = 8
 """Orders of a line in which a reference that picks by position would have to pick alike by luck."""
 
 
-def chosen_places(
-    planner: SlenderPlanner, output: int, case: Case, got: torch.Tensor
-) -> torch.Tensor | None:
+def chosen_places(plan: Plan, output: int, case: Case, got: torch.Tensor) -> torch.Tensor | None:
     """Where another place holds the same value as the reference's place, and may be given.
 
     None where rounding decides what is chosen.
     """
     leaves = leaves_of(case.inputs)
-    for choice in planner.choices:
+    for choice in plan.choices:
         if choice.output != output:
             continue
-        if planner.ties_fixed:
+        if plan.ties_fixed:
             return torch.zeros(got.shape, dtype=torch.bool)
         values = families.tensor_of(leaves[choice.leaf])
         mine = judge.picked_by(values, got, choice.dim)
@@ -39,15 +37,13 @@ def chosen_places(
             return torch.zeros(got.shape, dtype=torch.bool)
         equal: torch.Tensor = mine == right
         if not bool(equal.all()):
-            equal |= _chosen_by_position(planner, choice, case, mine)
+            equal |= _chosen_by_position(plan, choice, case, mine)
         equal &= _distinct(got, choice.dim, mine.dim())
         return equal.reshape(got.shape)
     return None
 
 
-def _chosen_by_position(
-    planner: SlenderPlanner, choice: Choice, case: Case, mine: torch.Tensor
-) -> torch.Tensor:
+def _chosen_by_position(plan: Plan, choice: Choice, case: Case, mine: torch.Tensor) -> torch.Tensor:
     """Where the candidate picks the extreme of the input and the reference picks by position.
 
     What it compares has become equal there, as probabilities that underflow to zero: with the
@@ -63,7 +59,7 @@ def _chosen_by_position(
         order = torch.randperm(values.shape[choice.dim], generator=generator)
         leaves[choice.leaf] = like(leaf, values.index_select(choice.dim, order))
         given = list(rebuilt(case.inputs, leaves))
-        found = planner.oracle.outputs(given, case.seed)[choice.output]
+        found = plan.oracle.outputs(given, case.seed)[choice.output]
         moved |= (order[found.long()] != picked).reshape(mine.shape)
     best = values.topk(mine.shape[choice.dim], dim=choice.dim, largest=choice.largest).values
     followed: torch.Tensor = (mine == best) & moved

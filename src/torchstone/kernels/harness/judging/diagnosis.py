@@ -10,18 +10,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Answer, Case
 from torchstone.kernels.harness.reference.double_precision import reduced
-from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import Reference, Values, as_tensor, leaves_of
+from torchstone.kernels.messages.facts import Cause
 from torchstone.observe.operators import OperatorMode
 
-Cause = dict[str, Any]
-"""`code` and what fills its blanks; the words stand in `causes`."""
-Alter = Callable[[Any, list[Any], dict[str, Any]], Any]
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One operator of the reference and what it is given."""
+
+    func: Any
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.func._schema.name.rpartition("::")[2])
+
+    def place_of(self, name: str) -> int:
+        """Which positional argument has this name; -1 where none has."""
+        names = [item.name for item in self.func._schema.arguments]
+        return names.index(name) if name in names else -1
+
+    def with_argument(self, at: int, value: object) -> object:
+        """What the operator gives with one positional argument changed."""
+        return self.func(*self.args[:at], value, *self.args[at + 1 :], **self.kwargs)
+
+    def with_keyword(self, name: str, value: object) -> object:
+        """What it gives with one keyword changed."""
+        return self.func(*self.args, **{**self.kwargs, name: value})
+
+
+Alter = Callable[[_Step], object]
 """Gives what an operator gives with the mistake made; `NotImplemented` for operators without it."""
 _CLOSE_UNITS = 512.0
 """Units of rounding within which an answer is the one with the mistake: a wrong axis or factor is
@@ -51,7 +78,7 @@ def causes_of(reference: Reference, case: Case, number: int, got: torch.Tensor) 
 
 def _finite(cause: Cause) -> bool:
     """An infinite constant or factor explains nothing, and no message can carry it."""
-    return all(math.isfinite(value) for value in cause.values() if isinstance(value, float))
+    return math.isfinite(cause.value)
 
 
 def _wrong(answer: Answer, got: torch.Tensor) -> torch.Tensor:
@@ -93,11 +120,11 @@ def _by_value(reference: Reference, case: Case, number: int, got: torch.Tensor) 
 def _uncomputed(case: Case, got: torch.Tensor) -> Iterator[Cause]:
     """One number everywhere, or an input."""
     if got.numel() > 1 and bool((got == got.reshape(-1)[0]).all()):
-        yield {"code": "constant", "value": float(got.reshape(-1)[0])}
+        yield Cause("constant", value=float(got.reshape(-1)[0]))
     for place, leaf in enumerate(leaves_of(case.inputs)):
         tensor = as_tensor(leaf)
         if tensor is not None and tensor.shape == got.shape and torch.equal(tensor.double(), got):
-            yield {"code": "input", "place": place}
+            yield Cause("input", place=place)
 
 
 def _by_one_number(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
@@ -108,27 +135,27 @@ def _by_one_number(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
         return
     factor = float((got[used] / exact[used]).median())
     if factor not in (0.0, 1.0) and _equals(got, exact * factor, answer):
-        yield {"code": "sign"} if abs(factor + 1) < 1e-4 else {"code": "factor", "value": factor}
+        yield Cause("sign") if abs(factor + 1) < 1e-4 else Cause("factor", factor)
     offset = float((got - exact)[used].median())
     if offset and _equals(got, exact + offset, answer):
-        yield {"code": "offset", "value": offset}
+        yield Cause("offset", value=offset)
 
 
 def _reordered(answer: Answer, got: torch.Tensor) -> Iterator[Cause]:
     """The right values in other places."""
     exact = answer.exact.double()
     if got.dim() >= 2 and _equals(got, exact.mT, answer):
-        yield {"code": "transposed"}
+        yield Cause("transposed")
     if got.dim() >= 2 and got.shape[-1] != got.shape[-2]:
         turned = exact.mT.reshape(exact.shape)
         if _equals(got, turned, answer):
-            yield {"code": "transposed"}
+            yield Cause("transposed")
     for axis in range(got.dim()):
         if _equals(got, exact.flip(axis), answer):
-            yield {"code": "flipped", "axis": axis}
+            yield Cause("flipped", axis=axis)
         for step in (1, -1):
             if got.shape[axis] > 2 and _equals(got, exact.roll(step, axis), answer):
-                yield {"code": "shifted", "axis": axis, "step": step}
+                yield Cause("shifted", axis=axis, step=step)
 
 
 class _Altered(OperatorMode):
@@ -139,38 +166,39 @@ class _Altered(OperatorMode):
         self.alter = alter
         self.changed: list[str] = []
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        found = self.alter(func, list(args), dict(kwargs))
+    def run(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        step = _Step(func, list(args), dict(kwargs))
+        found = self.alter(step)
         if found is NotImplemented:
             return func(*args, **kwargs)
-        self.changed.append(_name(func).removeprefix("_"))
+        self.changed.append(step.name.removeprefix("_"))
         return found
-
-
-def _name(func: Any) -> str:
-    return str(func._schema.name.rpartition("::")[2])
 
 
 def _mistaken(reference: Reference, case: Case, number: int, got: torch.Tensor) -> Iterator[Cause]:
     """What the reference gives with one of the usual mistakes made in it."""
     if reference.framework != "torch":
         return
-    tries: list[tuple[Cause, Alter]] = [
-        *(({"code": "axis", "shift": shift}, _other_axis(shift)) for shift in range(1, _MOST_AXES)),
-        ({"code": "correction"}, _other_correction),
-        ({"code": "epsilon"}, _without_epsilon),
-        ({"code": "maximum"}, _without_maximum),
-        ({"code": "one pass"}, _in_one_pass),
+    tries: list[tuple[str, Alter]] = [
+        *(("axis", _other_axis(shift)) for shift in range(1, _MOST_AXES)),
+        ("correction", _other_correction),
+        ("epsilon", _without_epsilon),
+        ("maximum", _without_maximum),
+        ("one pass", _in_one_pass),
     ]
-    for cause, alter in tries:
+    for code, alter in tries:
         mode = _Altered(alter)
         other = _outputs(reference, case, number, mode)
         if mode.changed and _equals(got, other, case.answers[number]):
-            yield {**cause, "op": mode.changed[0]}
+            yield Cause(code, op=mode.changed[0])
 
 
 def _outputs(
-    reference: Reference, case: Case, number: int, mode: _Altered | None, inputs: Any = None
+    reference: Reference,
+    case: Case,
+    number: int,
+    mode: _Altered | None,
+    inputs: Values | None = None,
 ) -> torch.Tensor | None:
     try:
         model = reference.model(case.seed)
@@ -185,69 +213,62 @@ def _outputs(
         return None
 
 
-def _argument(func: Any, name: str) -> int:
-    """Which positional argument of an operator has this name; -1 where none has."""
-    names = [item.name for item in func._schema.arguments]
-    return names.index(name) if name in names else -1
-
-
 def _other_axis(shift: int) -> Alter:
-    def alter(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        at = _argument(func, "dim")
-        if _name(func) not in _ALONG or not 0 <= at < len(args):
+    def alter(step: _Step) -> object:
+        at = step.place_of("dim")
+        if step.name not in _ALONG or not 0 <= at < len(step.args):
             return NotImplemented
-        sides, given = args[0].dim(), args[at]
+        sides, given = step.args[0].dim(), step.args[at]
         axes = given if isinstance(given, list) else [given]
         if sides < 2 or len(axes) != 1 or not isinstance(axes[0], int):
             return NotImplemented
         moved = (axes[0] + shift) % sides
-        changed = [moved] if isinstance(given, list) else moved
-        return func(*args[:at], changed, *args[at + 1 :], **kwargs)
+        return step.with_argument(at, [moved] if isinstance(given, list) else moved)
 
     return alter
 
 
-def _other_correction(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if _name(func) not in ("var", "std", "var_mean", "std_mean") or "correction" not in kwargs:
+def _other_correction(step: _Step) -> object:
+    if step.name not in ("var", "std", "var_mean", "std_mean") or "correction" not in step.kwargs:
         return NotImplemented
-    given = 1 if kwargs["correction"] is None else kwargs["correction"]
-    return func(*args, **{**kwargs, "correction": 0 if given else 1})
+    given = 1 if step.kwargs["correction"] is None else step.kwargs["correction"]
+    return step.with_keyword("correction", 0 if given else 1)
 
 
-def _without_epsilon(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    at = _argument(func, "eps")
+def _without_epsilon(step: _Step) -> object:
+    at = step.place_of("eps")
     if at < 0:
         return NotImplemented
-    if at < len(args):
-        return func(*args[:at], 0.0, *args[at + 1 :], **kwargs)
-    return func(*args, **{**kwargs, "eps": 0.0})
+    if at < len(step.args):
+        return step.with_argument(at, 0.0)
+    return step.with_keyword("eps", 0.0)
 
 
-def _without_maximum(func: Any, args: list[Any], _: dict[str, Any]) -> Any:
-    name = _name(func)
-    if name in ("_softmax", "softmax"):
+def _without_maximum(step: _Step) -> object:
+    args = step.args
+    if step.name in ("_softmax", "softmax"):
         grown = args[0].exp()
         return grown / grown.sum(args[1], keepdim=True)
-    if name in ("_log_softmax", "log_softmax"):
+    if step.name in ("_log_softmax", "log_softmax"):
         return args[0] - args[0].exp().sum(args[1], keepdim=True).log()
-    if name == "logsumexp":
+    if step.name == "logsumexp":
         return args[0].exp().sum(args[1], keepdim=bool(args[2:] and args[2])).log()
     return NotImplemented
 
 
-def _in_one_pass(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    x: Any = args[0] if args else None
-    if _name(func) == "native_layer_norm":
-        over = tuple(range(-len(args[1]), 0))
+def _in_one_pass(step: _Step) -> object:
+    args, kwargs = step.args, step.kwargs
+    if step.name == "native_layer_norm":
+        x, over = args[0], tuple(range(-len(args[1]), 0))
         mean = x.mean(over, keepdim=True)
         scale = (x.square().mean(over, keepdim=True) - mean.square() + args[4]).rsqrt()
         made = (x - mean) * scale
         made = made if args[2] is None else made * args[2]
         return (made if args[3] is None else made + args[3]), mean, scale
-    if _name(func) != "var" or len(args) < 2 or args[1] is None:
+    if step.name != "var" or len(args) < 2 or args[1] is None:
         return NotImplemented
-    given = kwargs.get("correction")
-    count = x.numel() // max(args[0].mean(args[1]).numel(), 1)
+    x, given = args[0], kwargs.get("correction")
+    count = x.numel() // max(x.mean(args[1]).numel(), 1)
     spread = x.square().mean(args[1], keepdim=True) - x.mean(args[1], keepdim=True).square()
     spread = spread * count / max(count - (1 if given is None else given), 1)
     return spread if kwargs.get("keepdim") else spread.squeeze(tuple(args[1]))
@@ -271,9 +292,9 @@ def _lower_precision(
     if not _goes_both_ways(answer.exact, got):
         return
     if cost / 16 <= size <= cost * 5:
-        yield {"code": "precision", "format": "float16 or TF32"}
+        yield Cause("precision", format="float16 or TF32")
     elif cost * 5 < size <= cost * 40:
-        yield {"code": "precision", "format": "bfloat16"}
+        yield Cause("precision", format="bfloat16")
 
 
 def _goes_both_ways(exact: torch.Tensor, got: torch.Tensor) -> bool:
@@ -300,12 +321,12 @@ def _by_place(wrong: torch.Tensor) -> Iterator[Cause]:
         places = hit.nonzero()[:, 0]
         first, last, size = int(places[0]), int(places[-1]), wrong.shape[axis]
         if len(places) < size and len(places) == last - first + 1:
-            found.append((len(places) / size, {"code": "range", "axis": axis, "first": first,
-                                               "last": last, "size": size}))  # fmt: skip
+            cause = Cause("range", axis=axis, first=first, last=last, size=size)
+            found.append((len(places) / size, cause))
     flat = wrong.reshape(-1).nonzero()[:, 0]
     if wrong.dim() > 1 and int(flat[-1]) == wrong.numel() - 1:
         tail = wrong.numel() - int(flat[0])
-        found.append((tail / wrong.numel(), {"code": "tail", "count": tail, "size": wrong.numel()}))
-    share, cause = min(found, key=lambda item: item[0], default=(1.0, {}))
-    if share <= _MOST_SHARE:
-        yield cause
+        cause = Cause("tail", count=tail, size=wrong.numel())
+        found.append((tail / wrong.numel(), cause))
+    yield from (cause for share, cause in sorted(found, key=lambda item: item[0])[:1]
+                if share <= _MOST_SHARE)  # fmt: skip

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import torch
 
 from torchstone.kernels.harness.values import name_of
+from torchstone.kernels.messages.facts import FormFault
+from torchstone.kernels.messages.trees import Tree
+
+
+class Right(Protocol):
+    """An output of the reference."""
+
+    @property
+    def reference(self) -> torch.Tensor: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def stride(self) -> tuple[int, ...]: ...
 
 
 def form_faults(
-    index: int, about: dict[str, Any], got: torch.Tensor | None, answer: Any
-) -> list[dict[str, Any]]:
+    index: int, about: Tree, got: torch.Tensor | None, answer: Right
+) -> list[FormFault]:
     """Type, shape, dtype and strides of one output."""
 
-    def fault(what: str, given: object, want: object) -> dict[str, Any]:
-        return {"what": what, "output": index, "got": str(given), "want": str(want)}
+    def fault(what: str, given: object, want: object) -> FormFault:
+        return FormFault(what, str(given), str(want), index)
 
-    kind = "numpy" if about.get("array") in ("numpy", "scalar") else about.get("array", "plain")
+    kind = "numpy" if about.kind == "scalar" else about.kind if about.is_array else "plain"
     if kind != answer.kind or got is None:
         return [fault("type", kind, answer.kind)]
     if tuple(got.shape) != tuple(answer.reference.shape):
         return [fault("shape", tuple(got.shape), tuple(answer.reference.shape))]
     if got.dtype != answer.reference.dtype:
         return [fault("dtype", name_of(got.dtype), name_of(answer.reference.dtype))]
-    if "stride" in about and got.numel() > 1:
-        stride = tuple(about["stride"])
+    if about.is_array and got.numel() > 1:
+        stride = tuple(about.stride)
         if stride not in (answer.stride, tuple(got.contiguous().stride())) and not _dense(
             got.shape, stride
         ):

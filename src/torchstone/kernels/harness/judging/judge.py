@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ import torch
 from torchstone.kernels.harness.calling.unwritten import never_written
 from torchstone.kernels.harness.inputs.cases import Answer, Case
 from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
+from torchstone.kernels.messages.facts import OutputFacts, Wrong
 from torchstone.kernels.sessions.calls import POISONED
 
 _MOST_SIDE = 24
@@ -26,7 +27,7 @@ class Choice:
     largest: bool
 
 
-def find_choices(case: Case, leaves: list[Any]) -> list[Choice]:
+def find_choices(case: Case, leaves: Sequence[object]) -> list[Choice]:
     """Outputs of places that pick the largest or the smallest of an input."""
     found = []
     for number, answer in enumerate(case.answers):
@@ -83,51 +84,61 @@ def _off(answer: Answer, got: torch.Tensor) -> torch.Tensor:
 
 def judge_output(
     case: Case, number: int, got: torch.Tensor, allowed: float, chosen: torch.Tensor | None
-) -> dict[str, Any]:
-    """What is wrong with one output of the right shape and type; empty when nothing is."""
+) -> OutputFacts:
+    """What is wrong with one output of the right shape and type."""
     answer = case.answers[number]
     if not got.numel():
-        return {"units": 0.0}
+        return OutputFacts()
     depends = case.poisoned[number] if case.poisoned else torch.ones(got.shape, dtype=torch.bool)
     if not answer.reference.is_floating_point():
-        return _whole(case, answer, got, chosen, depends)
+        return OutputFacts(whole=_whole(case, answer, got, chosen, depends))
     if not case.poisoned:
         largest = float((_off(answer, got) / answer.unit_so_far).max())
         if largest <= allowed:  # not so for a NaN: then all that is looked at below is finite
-            return {"units": largest}
+            return OutputFacts(largest)
     unwritten = never_written(got)
     got = got.double()
-    facts: dict[str, Any] = {}
-    if bool(unwritten.any()):
-        facts["unwritten"] = _place(unwritten, got, answer.exact)
-        facts["unwritten"]["last"] = [int(i) for i in unwritten.nonzero()[-1]]
+    never = _first_of(unwritten, got, answer.exact)
+    if never is not None:
+        never = replace(never, last=[int(i) for i in unwritten.nonzero()[-1]])
     right = answer.reference.double() if case.poisoned else answer.exact
     # products taken in another order may make a NaN of an infinite weight
     agreed = (answer.reference.double() == answer.exact) & (not case.lenient)
     wrong = _pattern(case.family, got, right, depends, agreed)
     wrong &= ~unwritten  # a finding of its own
+    # where an infinity makes no number in double precision, the reference's own is a matter of its format
+    if case.poisoned:
+        wrong &= ~(torch.isnan(answer.exact) & depends & ~torch.isfinite(got))
     if case.lenient:
         wrong &= depends
     convention = wrong & _by_convention(case, number, got)
     wrong &= ~convention
-    if bool(convention.any()):
-        facts["convention"] = int(convention.sum())
-    if bool(wrong.any()):
-        facts["pattern"] = _place(wrong, got, right)
     both = torch.isfinite(got) & torch.isfinite(right) & torch.isfinite(answer.exact)
     units = torch.where(
         both, (got - answer.exact).abs() / answer.unit_so_far, torch.zeros(()).double()
     )
-    facts["units"] = float(units.max())
+    return OutputFacts(
+        float(units.max()),
+        never,
+        _first_of(wrong, got, right),
+        error=_error(units, got, answer.exact, allowed),
+        convention=int(convention.sum()),
+    )
+
+
+def _error(
+    units: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, allowed: float
+) -> Wrong | None:
+    """Elements that are off by more than is allowed."""
     far = units > allowed
-    if bool(far.any()):
-        first = int(far.reshape(-1).nonzero()[0])
-        facts["error"] = {
-            **_place(far, got, answer.exact),
-            "here": float(units.reshape(-1)[first]), "units": float(units.max()),
-            "allowed": allowed, "map": _map(far), "histogram": _histogram(units),
-        }  # fmt: skip
-    return facts
+    found = _first_of(far, got, exact)
+    if found is None:
+        return None
+    first = int(far.reshape(-1).nonzero()[0])
+    return replace(
+        found, here=float(units.reshape(-1)[first]), units=float(units.max()), allowed=allowed,
+        map=_map(far), histogram=_histogram(units),
+    )  # fmt: skip
 
 
 def _by_convention(case: Case, number: int, got: torch.Tensor) -> torch.Tensor:
@@ -171,35 +182,35 @@ def _whole(
     got: torch.Tensor,
     chosen: torch.Tensor | None,
     depends: torch.Tensor,
-) -> dict[str, Any]:
+) -> Wrong | None:
     wrong = got != answer.reference
     if not bool(wrong.any()):
-        return {"units": 0.0}
+        return None
     if case.family == "nan":
         # where a NaN stands in an order is nobody's promise, but it stands somewhere in the line
         outside = (got < 0) & (answer.reference >= 0) | (got > _longest_side(case))
         wrong &= ~depends & ~answer.open | outside
     elif case.family in POISONED and chosen is None:
-        return {"units": 0.0}
+        return None
     elif chosen is not None:
         wrong &= ~chosen
     else:
         wrong &= ~answer.open
+    found = _first_of(wrong, got.double(), answer.reference.double())
+    return None if found is None else replace(found, map=_map(wrong))
+
+
+def _first_of(wrong: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> Wrong | None:
+    """The first of the wrong elements; None where there are none."""
     if not bool(wrong.any()):
-        return {"units": 0.0}
-    facts = {**_place(wrong, got.double(), answer.reference.double()),
-             "count": int(wrong.sum()), "of": got.numel(), "map": _map(wrong)}  # fmt: skip
-    return {"units": 0.0, "whole": facts}
-
-
-def _place(wrong: torch.Tensor, got: torch.Tensor, right: torch.Tensor) -> dict[str, Any]:
+        return None
     first = int(wrong.reshape(-1).nonzero()[0])
     # numpy's: torch's own loads a computer algebra system, which takes a second
     index = [int(part) for part in np.unravel_index(first, tuple(wrong.shape))]
-    return {
-        "index": index, "count": int(wrong.sum()), "of": wrong.numel(),
-        "got": repr(float(got.reshape(-1)[first])), "want": repr(float(right.reshape(-1)[first])),
-    }  # fmt: skip
+    return Wrong(
+        index, int(wrong.sum()), wrong.numel(),
+        repr(float(got.reshape(-1)[first])), repr(float(right.reshape(-1)[first])),
+    )  # fmt: skip
 
 
 def _map(wrong: torch.Tensor) -> list[list[float]]:

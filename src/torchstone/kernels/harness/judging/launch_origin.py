@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
+from torchstone.kernels.messages.to_referee import OriginFacts
 
 MOST_FOREIGN = 16
 """Distinct values that a launch may be given from elsewhere: a scale, a mask's value, an epsilon."""
@@ -92,11 +93,11 @@ class Launch:
     after: list[torch.Tensor]
 
 
-def computed_outside(
+def find_computed(
     inputs: Sequence[tuple[torch.Tensor, torch.Tensor]],
     launches: Sequence[tuple[Launch, Launch]],
     most: int,
-) -> dict[str, Any]:
+) -> OriginFacts | None:
     """The first launch that was given what follows the inputs and was not moved from them.
 
     Of plain numbers a call may have `MOST_FOREIGN`, because so many elements may be read.
@@ -108,24 +109,25 @@ def computed_outside(
             count = depending(mine, other, known)
             numbers += count if place < 0 else 0
             if (place >= 0 and count > most) or numbers > MOST_FOREIGN:
-                return {"launch": number, "values": max(count, numbers), "place": place}
+                values = max(count, numbers)
+                return OriginFacts(number, values=values, place=place, computed=True)
         made = [pairs_of(*pair) for pair in zip(one.after, two.after, strict=True)]
         known = np.unique(np.concatenate([known, *made]))
-    return {}
+    return None
 
 
-def unexplained(
+def find_unexplained(
     given: Sequence[torch.Tensor],
     launches: Sequence[Launch],
-    answer: Any,
-) -> dict[str, Any]:
+    answer: object,
+) -> OriginFacts | None:
     """The first launch that was given computed values, or an output that no kernel wrote."""
     known = values_of(given)
     written = np.zeros(1)
     for number, launch in enumerate(launches):
         for place, tensor in launch.before:
             if not is_index(tensor) and (count := foreign(tensor, known)) > MOST_FOREIGN:
-                return {"launch": number, "values": count, "place": place}
+                return OriginFacts(number, values=count, place=place)
         made = values_of(launch.after)
         known, written = np.union1d(known, made), np.union1d(written, made)
     for number, leaf in enumerate(leaves_of(answer)):
@@ -133,5 +135,5 @@ def unexplained(
         if found is None or found.dtype == torch.bool:
             continue
         if count := foreign(found, written):
-            return {"output": number, "values": count}
-    return {}
+            return OriginFacts(output=number, values=count)
+    return None

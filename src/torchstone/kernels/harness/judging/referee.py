@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
 from torchstone.kernels.harness import serving
 from torchstone.kernels.harness.inputs import value_families as families
 from torchstone.kernels.harness.inputs.cases import Case
-from torchstone.kernels.harness.inputs.slender import SlenderPlanner
+from torchstone.kernels.harness.inputs.enlarging import plan_larger, plan_lengths
+from torchstone.kernels.harness.inputs.planning import (
+    Plan,
+    add_case,
+    load_plan,
+    open_plan,
+    plan_own_small,
+)
+from torchstone.kernels.harness.inputs.sizing import plan_families
+from torchstone.kernels.harness.inputs.slender import plan_slender
 from torchstone.kernels.harness.inputs.strides import LAYOUTS, laid_out
-from torchstone.kernels.harness.judging import judge
-from torchstone.kernels.harness.judging.choices import chosen_places
 from torchstone.kernels.harness.judging.diagnosis import causes_of
 from torchstone.kernels.harness.judging.form_faults import form_faults
 from torchstone.kernels.harness.judging.full_size_desk import FullSize
-from torchstone.kernels.harness.judging.launches_judged import origin_of, twin
-from torchstone.kernels.harness.judging.mode_answers import evaluated, judge_state, modes
-from torchstone.kernels.harness.judging.settings import settings, ways
+from torchstone.kernels.harness.judging.launches_judged import judge_origin, make_twin
+from torchstone.kernels.harness.judging.mode_answers import evaluate_case, find_modes, judge_state
+from torchstone.kernels.harness.judging.settings import find_settings, find_ways
+from torchstone.kernels.harness.judging.tolerances import allowed_units, judge_output, tolerance_for
 from torchstone.kernels.harness.judging.trivial_kernels import probe
-from torchstone.kernels.harness.reference.running import (
-    as_tensor,
-    state_of,
-)
+from torchstone.kernels.harness.reference.running import as_tensor, state_of
 from torchstone.kernels.harness.shared_arrays import Mapped
 from torchstone.kernels.harness.values import decode, encode, plain_place
-from torchstone.kernels.sessions.calls import WRONG
+from torchstone.kernels.messages import to_referee as ask
+from torchstone.kernels.messages.facts import Cause, Facts, FormFault, OutputFacts
+from torchstone.kernels.messages.trees import AnswerTree
 
 _MOST_EXPLAINED = 4
 """Wrong outputs of which the cause is looked for: an author begins with the first."""
@@ -37,127 +43,92 @@ _WRITES = 20
 """Fills of memory of which the fastest counts."""
 
 
-class Referee(SlenderPlanner):
-    """One problem, its cases, and the judgement of answers to them."""
+@dataclass(slots=True)
+class Referee:
+    """A problem with its cases, the same at its own sizes, and how many wrong outputs were explained."""
 
-    _explained = 0
+    plan: Plan
     full: FullSize
-
-    def inputs(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
-        """The inputs of one case, in its layout."""
-        case = self.cases[number]
-        buffers: list[bytes] = []
-        tree = encode(case.inputs, buffers)
-        if case.layout in LAYOUTS:
-            tree = laid_out(tree, case.layout, case.seed)
-        return {"tree": tree, "seed": case.seed}, buffers
-
-    def swapped(self, number: int) -> tuple[dict[str, Any], list[bytes]]:
-        """A new case: the same inputs with two inner elements of each array exchanged; where that changes nothing in
-        the answer (a maximum, a sum), the numbers of another draw in their place."""
-        case = self.cases[number]
-        shapes = families.shapes_of(case.inputs)
-        others = [
-            item.inputs for item in self.cases if item.family == "own" and item.seed != case.seed
-        ]
-        drawn = [item for item in others if families.shapes_of(item) == shapes]
-        differs = False
-        for made in (families.changed(case.inputs, families.exchanged), *drawn):
-            self._add("own", case.seed, made)
-            differs = self._moved(case, self.cases[-1])
-            if differs:
-                break
-        header, buffers = self.inputs(len(self.cases) - 1)
-        return {**header, "number": len(self.cases) - 1, "differs": differs}, buffers
-
-    def _moved(self, case: Case, other: Case) -> bool:
-        """Whether the right answer to one case is wrong for the other."""
-        allowed = self.allowed(case, 0)
-        return any(
-            bool(((a.exact - b.exact).abs() > allowed * a.unit).any())
-            if a.reference.is_floating_point()
-            else not torch.equal(a.reference, b.reference)
-            for a, b in zip(other.answers, case.answers, strict=True)
-        )
-
-    def allowed(self, case: Case, output: int) -> float:
-        """How many units an output may be off."""
-        dtype = case.answers[output].reference.dtype
-        own, length = self.own_error(case), self.length(case)
-        return self.oracle.allowed(own, self.reduced_error, dtype, length)
-
-    def _least_allowed(self, case: Case, output: int) -> float:
-        """So many units are allowed whatever the reference's own error and the length of sums are."""
-        dtype = case.answers[output].reference.dtype
-        length = case.length or int(case.family in families.LONGER)
-        return self.oracle.allowed(0.0, self.reduced_error, dtype, length)
-
-    def judge(self, number: int, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
-        """What is wrong with an answer."""
-        return self._judged(self.cases[number], tree, buffers)
-
-    def _judged(self, case: Case, tree: dict[str, Any], buffers: list[bytes]) -> dict[str, Any]:
-        if tree["structure"] != case.structure:
-            return {"form": [{"what": "count", "got": tree["structure"], "want": case.structure}]}
-        leaves = [decode(item, buffers, plain_place) for item in tree["leaves"]]
-        form: list[dict[str, Any]] = []
-        outputs: list[dict[str, Any]] = []
-        causes: list[dict[str, Any]] = []
-        tolerances = [0.0]
-        for i, (leaf, about) in enumerate(zip(leaves, tree["leaves"], strict=True)):
-            answer = case.answers[i]
-            got = as_tensor(leaf)
-            problems = form_faults(i, about, got, answer)
-            form += problems
-            if not problems and got is not None:
-                tolerances.append(self._tolerance(case, i, got))
-                outputs.append(self.judge_output(case, i, got, tolerances[-1]))
-                causes += self._causes(case, i, got) if _is_wrong(outputs[-1]) else []
-        return {
-            "form": form,
-            "outputs": outputs,
-            "causes": causes,
-            "allowed": max(tolerances),
-        }
-
-    def judge_output(
-        self, case: Case, output: int, got: torch.Tensor, tolerance: float | None = None
-    ) -> dict[str, Any]:
-        """What is wrong with one output of the right form."""
-        chosen = chosen_places(self, output, case, got)
-        known = self._tolerance(case, output, got) if tolerance is None else tolerance
-        return judge.judge_output(case, output, got, known, chosen)
-
-    def _tolerance(self, case: Case, output: int, got: torch.Tensor) -> float:
-        """How many units are allowed: a bound that suffices, and all that is known where none does."""
-        answer = case.answers[output]
-        least = self._least_allowed(case, output)
-        while not judge.is_within(answer, got, least):
-            if answer.runs is None or not answer.runs.once_more():
-                return self.allowed(case, output)
-        return least
-
-    def _causes(self, case: Case, output: int, got: torch.Tensor) -> list[dict[str, Any]]:
-        """Likely causes of a wrong output; looked for in the first few only."""
-        self._explained += 1
-        if self._explained > _MOST_EXPLAINED or case.poisoned:
-            return []
-        return causes_of(self.reference, case, output, got)
-
-    def weights(self, seed: int) -> tuple[dict[str, Any], list[bytes]]:
-        """What a candidate is made with: arguments, and weights by name, as no call has changed them."""
-        buffers: list[bytes] = []
-        tree = {"init": encode(self.reference.arguments(seed), buffers),
-                "state": encode(state_of(self.reference.made(seed)), buffers),
-                "evaluate": self.reference.evaluates}  # fmt: skip
-        return tree, buffers
-
-    def probes(self) -> dict[str, Any]:
-        """Which trivial kernels the problem's own inputs would let pass, and the families not."""
-        return probe(self.cases, lambda case: self.allowed(case, 0))
+    explained: int = 0
 
 
-def speed(size: int) -> dict[str, Any]:
+def give_inputs(plan: Plan, number: int) -> tuple[ask.GivenInputs, list[bytes]]:
+    """The inputs of one case, in its layout."""
+    case = plan.cases[number]
+    buffers: list[bytes] = []
+    tree = encode(case.inputs, buffers)
+    if case.layout in LAYOUTS:
+        tree = laid_out(tree, case.layout, case.seed)
+    return ask.GivenInputs(tree, case.seed), buffers
+
+
+def exchange_elements(plan: Plan, number: int) -> tuple[ask.GivenInputs, list[bytes]]:
+    """A new case: the same inputs with two inner elements of each array exchanged; where that changes nothing in
+    the answer (a maximum, a sum), the numbers of another draw in their place."""
+    case = plan.cases[number]
+    shapes = families.shapes_of(case.inputs)
+    others = [item.inputs for item in plan.cases if item.family == "own" and item.seed != case.seed]
+    drawn = [item for item in others if families.shapes_of(item) == shapes]
+    differs = False
+    for made in (families.changed(case.inputs, families.exchanged), *drawn):
+        add_case(plan, "own", case.seed, made)
+        differs = _answers_differ(plan, case, plan.cases[-1])
+        if differs:
+            break
+    last = len(plan.cases) - 1
+    given, buffers = give_inputs(plan, last)
+    return ask.GivenInputs(given.tree, given.seed, last, differs), buffers
+
+
+def _answers_differ(plan: Plan, case: Case, other: Case) -> bool:
+    """Whether the right answer to one case is wrong for the other."""
+    allowed = allowed_units(plan, case, 0)
+    return any(
+        bool(((a.exact - b.exact).abs() > allowed * a.unit).any())
+        if a.reference.is_floating_point()
+        else not torch.equal(a.reference, b.reference)
+        for a, b in zip(other.answers, case.answers, strict=True)
+    )
+
+
+def judge_answer(referee: Referee, number: int, answer: AnswerTree, buffers: list[bytes]) -> Facts:
+    """What is wrong with an answer."""
+    plan = referee.plan
+    case = plan.cases[number]
+    if answer.structure != case.structure:
+        return Facts([FormFault("count", answer.structure, case.structure)])
+    form: list[FormFault] = []
+    outputs: list[OutputFacts] = []
+    causes: list[Cause] = []
+    tolerances = [0.0]
+    for i, tree in enumerate(answer.leaves):
+        got = as_tensor(decode(tree, buffers, plain_place))
+        faults = form_faults(i, tree, got, case.answers[i])
+        form += faults
+        if not faults and got is not None:
+            tolerances.append(tolerance_for(plan, case, i, got))
+            outputs.append(judge_output(plan, case, i, got, tolerances[-1]))
+            causes += _find_causes(referee, case, i, got) if outputs[-1].is_wrong else []
+    return Facts(form, outputs, causes, max(tolerances))
+
+
+def _find_causes(referee: Referee, case: Case, output: int, got: torch.Tensor) -> list[Cause]:
+    """Likely causes of a wrong output; looked for in the first few only."""
+    referee.explained += 1
+    if referee.explained > _MOST_EXPLAINED or case.poisoned:
+        return []
+    return causes_of(referee.plan.reference, case, output, got)
+
+
+def give_weights(plan: Plan, seed: int) -> tuple[ask.Weights, list[bytes]]:
+    """What a candidate is made with: arguments, and weights by name, as no call has changed them."""
+    buffers: list[bytes] = []
+    init = encode(plan.reference.arguments(seed), buffers)
+    state = encode(state_of(plan.reference.made(seed)), buffers)
+    return ask.Weights(init, state, plan.reference.evaluates), buffers
+
+
+def measure_speed(size: int) -> ask.Speed:
     """Bytes a second that this machine writes into memory of this size, one thread."""
     buffer = torch.empty(max(size, 1), dtype=torch.uint8)
     best = float("inf")
@@ -165,63 +136,47 @@ def speed(size: int) -> dict[str, Any]:
         start = time.perf_counter()
         buffer.fill_(1)
         best = min(best, time.perf_counter() - start)
-    return {"bytes_per_second": buffer.numel() / max(best, 1e-9)}
-
-
-def _is_wrong(facts: dict[str, Any]) -> bool:
-    return any(kind in facts for kind in WRONG)
+    return ask.Speed(buffer.numel() / max(best, 1e-9))
 
 
 def serve(channel: socket.socket, walls: dict[str, str], shared: tuple[int, ...] = ()) -> None:
     """Answer the parent until it hangs up."""
 
-    def opened(header: dict[str, Any]) -> Referee:
-        referee = Referee(header["source"], header["framework"], header["seeds"])
-        referee.full = FullSize(referee, Mapped(shared), int(header["memory_bytes"]))
-        return referee
+    def opened(question: ask.OpenReferee) -> Referee:
+        plan = open_plan(question.source, question.framework, question.seeds)
+        return Referee(plan, FullSize(plan, Mapped(shared), question.memory_bytes))
 
-    serving.serve(channel, walls, opened, _answer, fault="problem_error")
-
-
-def _answer(referee: Referee, header: dict[str, Any], buffers: list[bytes]) -> Any:
-    return _ANSWERS[header["do"]](referee, header, buffers)
+    serving.serve(channel, walls, serving.Service({ask.OpenReferee: opened}, ANSWERS))
 
 
-_ANSWERS: dict[str, Callable[[Referee, dict[str, Any], list[bytes]], Any]] = {
-    "load": lambda it, header, _: it.load(int(header["most_elements"])),
-    "plan": lambda it, header, _: it.plan(
-        int(header["level"]), int(header["size_level"]), int(header["most"])
+ANSWERS: serving.Answers[Referee] = {
+    ask.LoadProblem: lambda it, q, _: load_plan(it.plan, q.most_elements),
+    ask.PlanFamilies: lambda it, q, _: plan_families(it.plan, q.level, q.size_level, q.most),
+    ask.PlanLarger: lambda it, q, _: plan_larger(it.plan, q.level, q.long),
+    ask.PlanLengths: lambda it, q, _: plan_lengths(it.plan, q.longest),
+    ask.PlanSlender: lambda it, q, _: plan_slender(it.plan, q.beyond),
+    ask.PlanOwnSmall: lambda it, q, _: plan_own_small(it.plan, q.level),
+    ask.GiveInputs: lambda it, q, _: give_inputs(it.plan, q.number),
+    ask.ExchangeElements: lambda it, q, _: exchange_elements(it.plan, q.number),
+    ask.JudgeAnswer: lambda it, q, data: judge_answer(it, q.number, q.answer, data),
+    ask.GiveWeights: lambda it, q, _: give_weights(it.plan, q.seed),
+    ask.FindProbes: lambda it, *_: probe(
+        it.plan.cases, lambda case: allowed_units(it.plan, case, 0)
     ),
-    "larger": lambda it, header, _: it.larger(int(header["level"]), int(header["long"])),
-    "lengths": lambda it, header, _: it.lengths(int(header["longest"])),
-    "slender": lambda it, header, _: it.slender(int(header["beyond"])),
-    "own_small": lambda it, header, _: it.own_small(int(header["level"])),
-    "inputs": lambda it, header, _: it.inputs(int(header["number"])),
-    "swapped": lambda it, header, _: it.swapped(int(header["number"])),
-    "judge": lambda it, header, data: it.judge(int(header["number"]), header["tree"], data),
-    "weights": lambda it, header, _: it.weights(int(header["seed"])),
-    "probes": lambda it, *_: it.probes(),
-    "full_measure": lambda it, header, _: it.full.measure(
-        int(header["most_bytes"]), int(header["most_calls"])
-    ),
-    "full_fill": lambda it, header, _: it.full.fill(list(map(int, header["seeds"]))),
-    "full_answer": lambda it, *_: it.full.answer(),
-    "full_judge": lambda it, header, _: it.full.judge(header["about"], bool(header["partial"])),
-    "full_room": lambda it, *_: it.full.room(),
-    "full_timed": lambda it, header, _: it.full.timed(int(header["calls"])),
-    "full_exchanged": lambda it, header, _: it.full.exchanged(int(header["calls"])),
-    "full_check": lambda it, header, _: it.full.check(int(header["which"])),
-    "speed": lambda _, header, __: speed(int(header["bytes"])),
-    "twin": lambda it, header, _: twin(it, int(header["number"])),
-    "origin": origin_of,
-    "ways": lambda it, *_: ways(it),
-    "settings": lambda it, *_: settings(it),
-    "modes": lambda it, *_: modes(it),
-    "evaluated": lambda it, header, _: evaluated(
-        it, int(header["number"]), list(header["trained"])
-    ),
-    "judge_state": lambda it, header, data: judge_state(
-        it, list(header["trained"]), header["tree"], data
-    ),
+    ask.MeasureFull: lambda it, q, _: it.full.measure(q.most_bytes, q.most_calls),
+    ask.FillFull: lambda it, q, _: it.full.fill(q.seeds),
+    ask.AnswerFull: lambda it, q, _: it.full.answer() if q.judged else it.full.room(),
+    ask.JudgeFull: lambda it, q, _: it.full.judge(q.answer, q.partial),
+    ask.CheckFull: lambda it, q, _: it.full.check(q.which),
+    ask.TimeReference: lambda it, q, _: it.full.timed(q.calls),
+    ask.TimeExchange: lambda it, q, _: it.full.exchanged(q.calls),
+    ask.MeasureSpeed: lambda _, q, __: measure_speed(q.bytes),
+    ask.MakeTwin: lambda it, q, _: make_twin(it.plan, q.number),
+    ask.JudgeOrigin: lambda it, q, data: judge_origin(it.plan, q, data),
+    ask.FindWays: lambda it, *_: find_ways(it.plan),
+    ask.FindSettings: lambda it, *_: find_settings(it.plan),
+    ask.FindModes: lambda it, *_: find_modes(it.plan),
+    ask.EvaluateCase: lambda it, q, _: evaluate_case(it.plan, q.number, q.trained),
+    ask.JudgeState: lambda it, q, data: judge_state(it.plan, q.trained, q.tree, data),
 }
 """What can be asked."""

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from torchstone.kernels.harness.calling import bursts
 from torchstone.kernels.harness.calling import weight_changes as weights
-from torchstone.kernels.harness.inputs.planning import REFUSED
-from torchstone.kernels.harness.inputs.slender import SlenderPlanner
+from torchstone.kernels.harness.inputs.planning import REFUSED, Plan
 from torchstone.kernels.harness.reference.running import (
     as_tensor,
     leaves_of,
 )
+from torchstone.kernels.messages.to_referee import Settings, Ways, WeightChange
 
 
-def ways(planner: SlenderPlanner) -> dict[str, Any]:
+def find_ways(plan: Plan) -> Ways:
     """In which ways the weights may change between calls, each with the seed of new ones.
 
     Only those after which the reference itself answers like a model made with them. `moves` says whether the old
     weights would have been seen: seeds are tried until that is so.
     """
     found = []
-    if planner.reference.state(weights.CHANGED):
-        model = copy.deepcopy(planner.reference.model(weights.CHANGED))
+    if plan.reference.state(weights.CHANGED):
+        model = copy.deepcopy(plan.reference.model(weights.CHANGED))
         for turn, way in enumerate(weights.WAYS):
-            first = (weights.CHANGED + 1 + turn) % planner.seeds
-            others = [seed for seed in range(planner.seeds) if seed not in (first, weights.CHANGED)]
+            first = (weights.CHANGED + 1 + turn) % plan.seeds
+            others = [seed for seed in range(plan.seeds) if seed not in (first, weights.CHANGED)]
             for seed in (first, *others):
-                followed = _follow(planner, model, seed, way)
+                followed = _follow(plan, model, seed, way)
                 if not followed.right:
                     break
                 if followed.moved or seed == (first, *others)[-1]:
-                    found.append({"way": way, "seed": seed, "moves": followed.moved})
+                    found.append(WeightChange(way, seed, followed.moved))
                     break
-    return {"ways": found}
+    return Ways(found)
 
 
 class Followed(NamedTuple):
@@ -46,12 +46,12 @@ class Followed(NamedTuple):
     moved: bool = False
 
 
-def settings(planner: SlenderPlanner) -> dict[str, Any]:
+def find_settings(plan: Plan) -> Settings:
     """Under which settings a model may be called: those in which the reference stays as it is."""
-    right, model = planner.oracle.outputs(planner.cases[0].inputs, 0), planner.reference.model(0)
+    right, model = plan.oracle.outputs(plan.cases[0].inputs, 0), plan.reference.model(0)
     found = []
     for name in bursts.SETTINGS:
-        given = copy.deepcopy([(model, planner.cases[0].inputs)])
+        given = copy.deepcopy([(model, plan.cases[0].inputs)])
         (answer,) = bursts.in_a_row(given, name)
         if isinstance(answer, Exception):
             continue
@@ -59,20 +59,20 @@ def settings(planner: SlenderPlanner) -> dict[str, Any]:
         if all(a is not None and torch.equal(a.nan_to_num(), b.nan_to_num())
                for a, b in zip(mine, right, strict=True)):  # fmt: skip
             found.append(name)
-    return {"settings": found}
+    return Settings(found)
 
 
-def _follow(planner: SlenderPlanner, model: Any, seed: int, way: str) -> Followed:
-    def answer(asked: Any) -> list[torch.Tensor | None]:
-        return list(map(as_tensor, leaves_of(planner.reference.run(asked, inputs))))
+def _follow(plan: Plan, model: object, seed: int, way: str) -> Followed:
+    def answer(asked: object) -> list[torch.Tensor | None]:
+        return list(map(as_tensor, leaves_of(plan.reference.run(asked, inputs))))
 
-    inputs = planner._own_inputs(seed)
-    state = {name: value.clone() for name, value in planner.reference.state(seed).items()}
+    inputs = plan.drawn[seed]
+    state = {name: value.clone() for name, value in plan.reference.state(seed).items()}
     try:
         before = answer(model)
         if not weights.put(model, state, way):
             return Followed(False)
-        mine, right = answer(model), answer(planner.reference.model(seed))
+        mine, right = answer(model), answer(plan.reference.model(seed))
     except REFUSED:
         return Followed(False)
     return Followed(_equal(mine, right), not _equal(before, right))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.reference.running import (
     Reference,
+    Values,
     as_tensor,
     leaves_of,
     like,
@@ -40,7 +40,7 @@ class Slicing:
     sides: tuple[int, ...]
     count: int
 
-    def of_inputs(self, inputs: list[Any], rows: list[int]) -> list[Any]:
+    def of_inputs(self, inputs: Values, rows: list[int]) -> Values:
         """The inputs with these rows alone."""
         leaves = leaves_of(inputs)
         chosen = torch.tensor(rows)
@@ -50,7 +50,7 @@ class Slicing:
             leaves[leaf] = like(leaves[leaf], tensor.index_select(dim, chosen))
         return list(rebuilt(inputs, leaves))
 
-    def elements(self, inputs: list[Any]) -> tuple[int, int]:
+    def elements(self, inputs: Values) -> tuple[int, int]:
         """Elements of one row, and of all that is not sliced."""
         tensors = [as_tensor(leaf) for leaf in leaves_of(inputs)]
         sizes = [0 if item is None else item.numel() for item in tensors]
@@ -60,7 +60,7 @@ class Slicing:
 
 
 def find_slicing(
-    reference: Reference, inputs: list[Any], outputs: list[torch.Tensor]
+    reference: Reference, inputs: Values, outputs: list[torch.Tensor]
 ) -> Slicing | None:
     """The first side that can be sliced; None where no side can."""
     for tried, slicing in enumerate(_possible(inputs, outputs)):
@@ -79,7 +79,7 @@ def find_slicing(
     return None
 
 
-def _possible(inputs: list[Any], outputs: list[torch.Tensor]) -> Iterator[Slicing]:
+def _possible(inputs: Values, outputs: list[torch.Tensor]) -> Iterator[Slicing]:
     tensors = [as_tensor(leaf) for leaf in leaves_of(inputs)]
     first = outputs[0]
     for side, count in enumerate(first.shape):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from torchstone.kernels.harness.inputs.cases import Case
 from torchstone.kernels.harness.reference.running import as_tensor, leaves_of
+from torchstone.kernels.messages.to_referee import Probes
 from torchstone.kernels.sessions.calls import POISONED
 
 Guess = Callable[[Case, int], torch.Tensor | None]
 
 
-def probe(cases: list[Case], allowed: Callable[[Case], float]) -> dict[str, Any]:
+def probe(cases: list[Case], allowed: Callable[[Case], float]) -> Probes:
     """For each trivial kernel: does it pass the problem's own inputs, and which families stop it."""
     first = cases[0]
     guesses: dict[str, Guess] = {
@@ -23,7 +23,7 @@ def probe(cases: list[Case], allowed: Callable[[Case], float]) -> dict[str, Any]
         "constant": lambda case, i: _constant(first, case, i),
         "independent": lambda _, i: first.answers[i].reference,
     }
-    found = {}
+    found: dict[str, list[str]] = {}
     for name, guess in guesses.items():
         own = [case for case in cases if case.family == "own"]
         if not all(_passes(case, guess, allowed) for case in own):
@@ -37,7 +37,7 @@ def probe(cases: list[Case], allowed: Callable[[Case], float]) -> dict[str, Any]
             for family, mine in others.items()
             if not all(_passes(case, guess, allowed) for case in mine)
         )
-    return found
+    return Probes(found)
 
 
 def _passes(case: Case, guess: Guess, allowed: Callable[[Case], float]) -> bool:

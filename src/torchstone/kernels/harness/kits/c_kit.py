@@ -6,6 +6,7 @@ import ctypes
 import os
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from torchstone.kernels.harness.calling.monitor import Pause, plain
 from torchstone.kernels.harness.calling.red_zones import MARGIN_BYTES
 from torchstone.kernels.harness.shared_arrays import Mapped
 from torchstone.kernels.harness.shared_heap import SharedHeap
+from torchstone.kernels.messages.facts import RecordedArgument, RecordedCall
 
 _ELEMENTS = {
     "float": ("float32",), "double": ("float64",), "int": ("int32",), "int32_t": ("int32",),
@@ -112,10 +114,12 @@ class Library:
         self._record = record
         self._runner = runner
         self._paused = False
-        self._records: list[dict[str, Any]] = []
+        self._records: list[RecordedCall] = []
+        self._bytes: list[bytes] = []
+        """What the arguments of recorded calls held; they name their places in this list."""
         self._size = 0
 
-    def function(self, name: str) -> Any:
+    def function(self, name: str) -> object:
         """One function of the source, ready to be called."""
         if name not in self._prototypes:
             known = ", ".join(sorted(self._prototypes)) or "none"
@@ -123,7 +127,7 @@ class Library:
         types = self._prototypes[name]
         number = list(self._prototypes).index(name)
 
-        def call(*args: Any) -> None:
+        def call(*args: object) -> None:
             if len(args) != len(types):
                 raise TypeError(f"{name} takes {len(types)} arguments, got {len(args)}")
             for i, (kind, value) in enumerate(zip(types, args, strict=True)):
@@ -147,31 +151,36 @@ class Library:
         """Calls are recorded from now on, where they are at all, or not."""
         self._paused = not on
 
-    def _keep(self, name: str, types: list[str], args: Any) -> None:
+    def _keep(self, name: str, types: list[str], args: Sequence[Any]) -> None:
         """The arguments of a call as bytes, for a run with sanitizers."""
-        kept: list[dict[str, Any]] = []
+        kept: list[RecordedArgument] = []
+        held: list[bytes] = []
         for kind, value in zip(types, args, strict=True):
             if not kind.endswith("*"):
-                kept.append({"scalar": float(value) if isinstance(value, float) else int(value)})
+                kept.append(
+                    RecordedArgument(float(value) if isinstance(value, float) else int(value))
+                )
                 continue
             start, size = _span(value)
             self._size += size
-            data = ctypes.string_at(start, size) if self._size <= _RECORD_BYTES else b""
-            kept.append({"start": start, "size": size, "data": data})
-        if self._size <= _RECORD_BYTES:
-            self._records.append({"function": name, "arguments": kept})
+            if self._size > _RECORD_BYTES:
+                return
+            kept.append(RecordedArgument(None, start, size, len(self._bytes) + len(held)))
+            held.append(ctypes.string_at(start, size))
+        self._records.append(RecordedCall(name, kept))
+        self._bytes += held
+
+    def take_records(self) -> tuple[list[RecordedCall], list[bytes]]:
+        """What was recorded since the last time."""
+        found = self._records, self._bytes
+        self._records, self._bytes, self._size = [], [], 0
+        return found
 
 
 def ask_for_nothing(library: Library, times: int) -> None:
     """Messages to the functions that ask for none of them."""
     for _ in range(times):
         library._runner.call(-1, [], [])
-
-
-def taken(library: Library) -> list[dict[str, Any]]:
-    """What was recorded since the last time."""
-    found, library._records, library._size = library._records, [], 0
-    return found
 
 
 def _span(value: Any) -> tuple[int, int]:
@@ -208,7 +217,7 @@ def module(library: Library) -> ModuleType:
 
         __slots__ = ()
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             return library.function(name)
 
     made = ModuleType("torchstone_kernel")

@@ -30,8 +30,8 @@ class CudaLooks(TorchFunctionMode):
     """While it is on, tensors say that they are on the device, and are made there on the host."""
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> object:
         kwargs = kwargs or {}
         if func == _IS_CUDA:
             return True
@@ -49,7 +49,7 @@ _HOME: Any = torch.Tensor
 _IS_CUDA, _DEVICE = _HOME.is_cuda.__get__, _HOME.device.__get__
 
 
-def _on_host(value: Any, name: str = "") -> Any:
+def _on_host(value: object, name: str = "") -> object:
     """The host for every way to name the device."""
     if isinstance(value, torch.device):
         return _HOST if value.type == "cuda" else value
@@ -65,12 +65,12 @@ class Compiled:
     kernel: Any
     n_regs: int = 32
     n_spills: int = 0
-    metadata: Any = field(default_factory=lambda: SimpleNamespace(shared=4096, num_warps=4))
+    metadata: object = field(default_factory=lambda: SimpleNamespace(shared=4096, num_warps=4))
 
     def _init_handles(self) -> None:
         """It is loaded."""
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: object) -> object:
         return self.kernel[grid]
 
 
@@ -85,7 +85,7 @@ class _Driver:
     def get_active_torch_device(self) -> torch.device:
         return DEVICE
 
-    def get_current_target(self) -> Any:
+    def get_current_target(self) -> object:
         return self._target
 
     def get_current_device(self) -> int:
@@ -94,7 +94,7 @@ class _Driver:
     def get_current_stream(self, _: int = 0) -> int:
         return 0
 
-    def get_device_interface(self) -> Any:
+    def get_device_interface(self) -> object:
         return torch.cuda
 
     def set_current_device(self, _: int) -> None:
@@ -103,18 +103,18 @@ class _Driver:
 
 def install() -> None:
     """Answer questions about devices from now on; tensors only look so inside of `looking`."""
-    runtime: Any = importlib.import_module("triton.runtime")
+    runtime = importlib.import_module("triton.runtime")
     runtime.driver.set_active(_Driver())
     tuner: Any = importlib.import_module("triton.runtime.autotuner").Autotuner
     tuner._bench = lambda *_, **__: [0.0, 0.0, 0.0]  # no time of an interpreter says anything
     interpreted: Any = importlib.import_module("triton.runtime.interpreter").InterpretedFunction
     interpreted.warmup = lambda kernel, *_, **__: Compiled(kernel)
-    home: Any = torch.cuda
+    home: object = torch.cuda
     properties = SimpleNamespace(
         name="NVIDIA H100", major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=80 << 30,
         multi_processor_count=_PROPERTIES["multiprocessor_count"], warp_size=32,
     )  # fmt: skip
-    answers: dict[str, Any] = {
+    answers: dict[str, object] = {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
         "synchronize": lambda *_: None, "empty_cache": lambda: None, "set_device": lambda _: None,
         "get_device_capability": lambda *_: CAPABILITY, "get_device_name": lambda *_: properties.name,
@@ -127,7 +127,7 @@ def install() -> None:
 
 
 @contextlib.contextmanager
-def _same_place(*_: Any) -> Iterator[None]:
+def _same_place(*_: object) -> Iterator[None]:
     yield
 
 

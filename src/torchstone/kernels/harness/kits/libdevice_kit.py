@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-_NUMPY: dict[str, Callable[..., Any]] = {
+_NUMPY: dict[str, Callable[..., object]] = {
     "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
     "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil,
     "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2,
@@ -20,7 +20,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "signbit": np.signbit, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
     "tanh": np.tanh, "trunc": np.trunc,
 }  # fmt: skip
-_TORCH: dict[str, Callable[..., Any]] = {
+_TORCH: dict[str, Callable[..., object]] = {
     "erf": torch.erf, "erfc": torch.erfc, "erfinv": torch.erfinv, "lgamma": torch.lgamma,
     "rsqrt": torch.rsqrt, "j0": torch.special.bessel_j0, "fast_tanhf": torch.tanh,
 }  # fmt: skip
@@ -28,7 +28,7 @@ _TORCH: dict[str, Callable[..., Any]] = {
 
 def install() -> None:
     """Replace the functions that exist for devices only."""
-    home: Any = importlib.import_module("triton.language.extra.libdevice")
+    home = importlib.import_module("triton.language.extra.libdevice")
     for name, function in _NUMPY.items():
         if hasattr(home, name):
             setattr(home, name, _stand_in(function))
@@ -37,16 +37,16 @@ def install() -> None:
             setattr(home, name, _stand_in(_by_torch(function)))
 
 
-def _by_torch(function: Callable[..., Any]) -> Callable[..., Any]:
+def _by_torch(function: Callable[..., Any]) -> Callable[..., object]:
     return lambda *arrays: function(*(torch.from_numpy(item) for item in arrays)).numpy()
 
 
-def _stand_in(function: Callable[..., Any]) -> Callable[..., Any]:
+def _stand_in(function: Callable[..., object]) -> Callable[..., object]:
     """A function on the interpreter's tensors made from one on arrays."""
-    tl: Any = importlib.import_module("triton.language")
+    tl = importlib.import_module("triton.language")
     handle: Any = importlib.import_module("triton.runtime.interpreter").TensorHandle
 
-    def call(*args: Any, **_: Any) -> Any:
+    def call(*args: object, **_: object) -> Any:
         first = next(item for item in args if isinstance(item, tl.tensor))
         arrays = [
             np.ascontiguousarray(item.handle.data)

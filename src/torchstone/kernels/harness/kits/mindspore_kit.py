@@ -8,19 +8,25 @@ from typing import Any
 import numpy as np
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """A tensor of mindspore, told without loading it."""
     module = sys.modules.get("mindspore")
     return module is not None and isinstance(value, module.Tensor)
 
 
-def is_cell(value: Any) -> bool:
+def is_cell(value: object) -> bool:
     """A network of mindspore."""
     module = sys.modules.get("mindspore")
     return module is not None and isinstance(value, module.nn.Cell)
 
 
-def tensor(array: Any) -> Any:
+def array_of(value: Any) -> np.ndarray[Any, Any]:
+    """A tensor of mindspore as an array."""
+    found: np.ndarray[Any, Any] = value.asnumpy()
+    return found
+
+
+def tensor(array: object) -> object:
     """An array as a tensor of mindspore."""
     return sys.modules["mindspore"].Tensor(np.array(array))
 

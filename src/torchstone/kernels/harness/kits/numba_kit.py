@@ -15,7 +15,7 @@ from torchstone.kernels.harness.calling.monitor import Foreign, Pause, note, pla
 _THREAD_WORK = 4
 
 
-def install(launches: Launches, outside: Callable[[], Any]) -> None:
+def install(launches: Launches, outside: Callable[[], object]) -> None:
     """Count and check what numba runs; `outside` lifts the patches of numpy while it compiles."""
     for kind in _kinds():
         _follow(kind, launches, outside)
@@ -33,7 +33,7 @@ def record(launches: Launches) -> None:
 def _tell(kind: Any, launches: Launches) -> None:
     call = kind.__call__
 
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self: object, *args: object, **kwargs: object) -> object:
         if launches.recorder.on:
             launches.recorder.note(_name(self), args, kwargs)
         return call(self, *args, **kwargs)
@@ -41,7 +41,7 @@ def _tell(kind: Any, launches: Launches) -> None:
     kind.__call__ = run
 
 
-def _kinds() -> tuple[Any, ...]:
+def _kinds() -> tuple[object, ...]:
     """What numba makes of a function and Python calls."""
     return (
         importlib.import_module("numba.core.registry").CPUDispatcher,
@@ -54,7 +54,7 @@ def _kinds() -> tuple[Any, ...]:
 def _follow(kind: Any, launches: Launches, outside: Callable[[], Any]) -> None:
     call = kind.__call__
 
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self: object, *args: object, **kwargs: object) -> object:
         launches.launches += 1
         if launches.ghost:
             return None
@@ -68,13 +68,13 @@ def _follow(kind: Any, launches: Launches, outside: Callable[[], Any]) -> None:
     kind.__call__ = run
 
 
-def _interpreted(kernel: Any) -> bool:
+def _interpreted(kernel: object) -> bool:
     """Whether numba gave up compiling and runs the Python of a kernel."""
     compiled = getattr(getattr(kernel, "_dispatcher", kernel), "overloads", {})
     return any(getattr(item, "objectmode", False) for item in compiled.values())
 
 
-def _name(kernel: Any) -> str:
+def _name(kernel: object) -> str:
     function = getattr(kernel, "py_func", None) or getattr(kernel, "fn", None) or kernel
     return str(getattr(function, "__name__", ""))
 
@@ -82,7 +82,7 @@ def _name(kernel: Any) -> str:
 def _compiled_ufunc(launches: Launches) -> Callable[..., Any]:
     """A ufunc compiled for given types is one of numpy's objects, but a kernel."""
 
-    def run(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    def run(ufunc: object, method: str, inputs: Any, kwargs: Any) -> object:
         launches.launches += 1
         if launches.ghost:
             return None
@@ -100,7 +100,7 @@ def _follow_cuda(launches: Launches, outside: Callable[[], Any]) -> None:
     simulated: Any = kernel.FakeCUDAKernel
     call = simulated.__call__
 
-    def run(self: Any, *args: Any) -> Any:
+    def run(self: Any, *args: Any) -> object:
         if not self._device:
             launches.launches += 1
             if launches.ghost:
@@ -120,7 +120,7 @@ def _follow_cuda(launches: Launches, outside: Callable[[], Any]) -> None:
     class Order:
         """numpy as the simulator sees it: blocks come in the order that is asked for."""
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             return getattr(np, name)
 
         def ndindex(self, *shape: int) -> Any:
@@ -130,7 +130,7 @@ def _follow_cuda(launches: Launches, outside: Callable[[], Any]) -> None:
             return [every[i] for i in launches.permutation(len(every))]
 
     kernel.np = Order()
-    arrays: Any = importlib.import_module("numba.cuda.simulator.cudadrv.devicearray")
+    arrays = importlib.import_module("numba.cuda.simulator.cudadrv.devicearray")
     _refuse_negative(arrays, launches)
 
 
@@ -144,7 +144,7 @@ def _take_turns(launches: Launches) -> None:
     class Turn(kernel.BlockThread):  # type: ignore[misc]
         """A simulated thread that waits for its turn."""
 
-        def __init__(self, *args: Any) -> None:
+        def __init__(self, *args: object) -> None:
             super().__init__(*args)
             self.go = threading.Semaphore(0)
             self.back = threading.Semaphore(0)
@@ -168,7 +168,7 @@ def _take_turns(launches: Launches) -> None:
             self.go.release()
             self.back.acquire()
 
-    def run(self: Any, grid_point: Any, *args: Any) -> None:
+    def run(self: Any, grid_point: Any, *args: object) -> None:
         places = list(np.ndindex(*self._block_dim))
         live = [
             Turn(lambda: self._f(*args), self, grid_point, places[i], self._debug)
@@ -193,8 +193,8 @@ def _refuse_negative(devicearray: Any, launches: Launches) -> None:
     """A device does not count from the end: a negative place is out of bounds."""
     fake = devicearray.FakeCUDAArray
 
-    def checked(original: Callable[..., Any], kind: str) -> Callable[..., Any]:
-        def access(self: Any, place: Any, *rest: Any) -> Any:
+    def checked(original: Callable[..., object], kind: str) -> Callable[..., object]:
+        def access(self: object, place: object, *rest: object) -> object:
             parts = place if isinstance(place, tuple) else (place,)
             if any(isinstance(part, int | np.integer) and part < 0 for part in parts):
                 launches.fault(f"out-of-bounds {kind}", "negative index", 1)

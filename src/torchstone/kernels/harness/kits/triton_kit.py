@@ -21,7 +21,14 @@ import torch
 from torchstone.kernels.harness.calling.launches import Launches
 from torchstone.kernels.harness.calling.monitor import Pause
 from torchstone.kernels.harness.kits import libdevice_kit, triton_lanes
-from torchstone.kernels.harness.kits.triton_lanes import LaneRun, Lanes, batches
+from torchstone.kernels.harness.kits.triton_lanes import (
+    Array,
+    Handle,
+    LaneRun,
+    Lanes,
+    batches,
+    made_like,
+)
 from torchstone.kernels.harness.kits.triton_launch import described
 
 BFLOAT16 = "computes in bfloat16, which Triton's interpreter gets wrong"
@@ -52,7 +59,7 @@ class _Span:
         """It is made of elements of this size, and has some."""
         return self.end > self.start and item == self.item
 
-    def elements(self, pointers: Any, active: Any, dtype: Any) -> tuple[Any, Any]:
+    def elements(self, pointers: Array, active: Array, dtype: Any) -> tuple[Array, Array]:
         """The tensor's memory as an array, and the places in it; the first for what is masked."""
         places = (pointers - np.uint64(self.start)) >> np.uint64(dtype.itemsize.bit_length() - 1)
         return np.frombuffer(self.bytes, dtype), np.where(active, places, 0).astype(np.int64)
@@ -90,10 +97,10 @@ class Watch:
         self.spans = list(spans.values())
         self.synchronized = False
 
-    def inside(self, pointers: Any, mask: Any, kind: str, values: Any = None) -> Any:
+    def inside(self, pointers: Array, mask: Array, kind: str, values: Array | None = None) -> Array:
         """The mask without the accesses that are outside; faults are noted."""
         self.launches.work += 1
-        active = np.broadcast_to(mask, pointers.shape)
+        active: Array = np.broadcast_to(mask, pointers.shape)
         if self.launches.side_by_side:
             self.largest = max(self.largest, pointers.size // self.lanes.count)
             self.synchronized |= kind == "atomic"
@@ -111,16 +118,17 @@ class Watch:
                 return active
         if left.any():
             self._outside(pointers[left], kind)
-        return active & ~left
+        found: Array = active & ~left
+        return found
 
-    def only_tensor(self, pointers: Any, active: Any) -> _Span | None:
+    def only_tensor(self, pointers: Array, active: Array) -> _Span | None:
         """The tensor in which all accesses lie: all that is asked where programs run side by side."""
         last = np.iinfo(np.uint64)
         low = int(np.min(pointers, where=active, initial=last.max))
         high = int(np.max(pointers, where=active, initial=last.min))
         return next((s for s in self.spans if s.start <= low and high < s.end), None)
 
-    def write(self, span: _Span, memory: Any, places: Any, values: Any) -> None:
+    def write(self, span: _Span, memory: Array, places: Array, values: Array) -> None:
         """Write for programs that run side by side; two that write different values are a fault.
 
         Of one instruction the last value stays, and the others are missed there. What an earlier batch wrote is
@@ -142,7 +150,7 @@ class Watch:
         if count:
             self.launches.fault("race: two programs write different values", span.name, count)
 
-    def _outside(self, pointers: Any, kind: str) -> None:
+    def _outside(self, pointers: Array, kind: str) -> None:
         """Name the tensor next to which the access falls."""
         address = int(pointers.reshape(-1)[0])
         near = min(self.spans, key=lambda s: min(abs(address - s.start), abs(address - s.end)),
@@ -150,7 +158,9 @@ class Watch:
         side = "" if near is None else f"{'after' if address >= near.end else 'before'} {near.name}"
         self.launches.fault(f"out-of-bounds {kind}", side, int(pointers.size))
 
-    def _touch(self, span: _Span, where: Any, kind: str, values: Any, pointers: Any) -> None:
+    def _touch(
+        self, span: _Span, where: Array, kind: str, values: Array | None, pointers: Array
+    ) -> None:
         if self.launches.side_by_side:
             return  # who reads what others write is asked at smaller sizes
         mine = self.program
@@ -175,7 +185,7 @@ class Watch:
             self.synchronized = True
 
 
-def _differs(pointers: Any, values: Any, others: Any) -> bool:
+def _differs(pointers: Array, values: Array, others: Array) -> bool:
     """Is what stands in memory other than what is about to be written there?"""
     values = np.ascontiguousarray(values[others])
     size = values.dtype.itemsize
@@ -188,14 +198,14 @@ def _differs(pointers: Any, values: Any, others: Any) -> bool:
 def install(launches: Launches, outside: Callable[[], Any]) -> None:
     """Put the checks into the interpreter of this process; `outside` lifts the patches of numpy, whose
     arrays are the registers of the interpreter, no memory of the candidate's."""
-    autotuner: Any = importlib.import_module("triton.runtime.autotuner")
-    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
+    autotuner = importlib.import_module("triton.runtime.autotuner")
+    interpreter = importlib.import_module("triton.runtime.interpreter")
     watch = Watch(launches)
-    builder: Any = interpreter.interpreter_builder
+    builder: object = interpreter.interpreter_builder
     executor: Any = interpreter.GridExecutor
     run = executor.__call__
 
-    def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def launch(self: Any, *args: object, **kwargs: object) -> Any:
         launches.launches += 1
         if launches.ghost:
             return None
@@ -221,7 +231,7 @@ def install(launches: Launches, outside: Callable[[], Any]) -> None:
 
 def run_side_by_side(executor: Any, args: Any, named: dict[str, Any], watch: Watch) -> None:
     """A launch as the interpreter runs it, with as many programs at once as make arrays worth their while."""
-    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
+    interpreter = importlib.import_module("triton.runtime.interpreter")
     builder: Any = interpreter.interpreter_builder
     for hook in executor.pre_run_hooks:
         hook(*args, **named)
@@ -263,7 +273,7 @@ def run_side_by_side(executor: Any, args: Any, named: dict[str, Any], watch: Wat
 
 def _named_and_grid(
     executor: Any, args: Any, kwargs: Any, interpreter: Any
-) -> tuple[dict[str, Any], Any]:
+) -> tuple[dict[str, object], object]:
     """The arguments that the kernel has a name for, and its grid, as the interpreter works it out."""
     spec = inspect.getfullargspec(executor.fn)
     named = {k: v for k, v in kwargs.items() if k in spec.args or k in spec.kwonlyargs}
@@ -296,14 +306,11 @@ def _follow_grid(builder: Any, watch: Watch) -> None:
 
 
 def _follow_memory(builder: Any, watch: Watch) -> None:
-    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
+    interpreter = importlib.import_module("triton.runtime.interpreter")
     load, store = builder.create_masked_load, builder.create_masked_store
     cas, rmw = builder.create_atomic_cas, builder.create_atomic_rmw
 
-    def checked(handle: Any, mask: Any) -> Any:
-        return type(handle)(mask, handle.dtype)
-
-    def keep(ptrs: Any, inside: Any) -> None:
+    def keep(ptrs: Handle, inside: Array) -> None:
         """What is about to be overwritten, as long as it may have to be taken back."""
         if watch.lanes.places is not None:
             old = fetch(ptrs, inside, None, None, False)
@@ -311,34 +318,36 @@ def _follow_memory(builder: Any, watch: Watch) -> None:
 
     def take_back() -> None:
         for ptrs, old, inside in reversed(watch.lanes.written):
-            store(ptrs, old, type(ptrs)(inside, interpreter.tl.int1), None)
+            store(ptrs, old, made_like(ptrs, inside, interpreter.tl.int1), None)
         watch.lanes.written.clear()
 
     watch.take_back = take_back
 
-    def only_tensor(ptrs: Any, inside: Any, item: int) -> _Span | None:
+    def only_tensor(ptrs: Handle, inside: Array, item: int) -> _Span | None:
         """The tensor whose memory numpy may read or write for programs that run side by side."""
         if not watch.launches.side_by_side:
             return None
         span = watch.only_tensor(ptrs.data, inside)
         return span if span is not None and span.holds(item) else None
 
-    def fetch(ptrs: Any, inside: Any, other: Any, *rest: Any) -> Any:
+    def fetch(ptrs: Handle, inside: Array, other: Handle | None, *rest: object) -> Any:
         """As the interpreter loads, and by numpy where programs run side by side."""
         kind = ptrs.get_element_ty()
         dtype = interpreter._get_np_dtype(kind)
         span = only_tensor(ptrs, inside, dtype.itemsize)
         if span is None:
-            return load(ptrs, type(ptrs)(inside, interpreter.tl.int1), other, *rest)
+            return load(ptrs, made_like(ptrs, inside, interpreter.tl.int1), other, *rest)
         memory, places = span.elements(ptrs.data, inside, dtype)
         found = memory.take(places)
         empty = np.zeros(1, memory.dtype) if other is None else other.data
-        return type(ptrs)(np.where(inside, found, empty).astype(memory.dtype, copy=False), kind)
+        return made_like(
+            ptrs, np.where(inside, found, empty).astype(memory.dtype, copy=False), kind
+        )
 
-    def put(ptrs: Any, values: Any, inside: Any, *rest: Any) -> Any:
+    def put(ptrs: Handle, values: Handle, inside: Array, *rest: object) -> object:
         span = only_tensor(ptrs, inside, values.data.itemsize)
         if span is None:
-            return store(ptrs, values, type(ptrs)(inside, interpreter.tl.int1), *rest)
+            return store(ptrs, values, made_like(ptrs, inside, interpreter.tl.int1), *rest)
         memory, places = span.elements(ptrs.data, inside, values.data.dtype)
         watch.write(
             span, memory, places[inside], np.broadcast_to(values.data, places.shape)[inside]
@@ -346,23 +355,27 @@ def _follow_memory(builder: Any, watch: Watch) -> None:
         return None
 
     def masked_load(
-        ptrs: Any, mask: Any, other: Any, cache_policy: Any = None, is_volatile: Any = False
-    ) -> Any:
+        ptrs: Handle,
+        mask: Handle,
+        other: Handle,
+        cache_policy: object = None,
+        is_volatile: object = False,
+    ) -> object:
         inside = watch.inside(ptrs.data, mask.data, "read")
         return fetch(ptrs, inside, other, cache_policy, is_volatile)
 
-    def masked_store(ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def masked_store(ptrs: Handle, value: Handle, mask: Handle, *rest: object) -> object:
         values = np.broadcast_to(value.data, ptrs.data.shape)
         inside = watch.inside(ptrs.data, mask.data, "write", values)
         keep(ptrs, inside)
         return put(ptrs, value, inside, *rest)
 
-    def atomic_rmw(op: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+    def atomic_rmw(op: object, ptr: Handle, val: Handle, mask: Handle, *rest: object) -> object:
         inside = watch.inside(ptr.data, mask.data, "atomic")
         keep(ptr, inside)
-        return rmw(op, ptr, val, checked(mask, inside), *rest)
+        return rmw(op, ptr, val, made_like(mask, inside, mask.dtype), *rest)
 
-    def atomic_cas(ptr: Any, *rest: Any) -> Any:
+    def atomic_cas(ptr: Handle, *rest: object) -> object:
         inside = watch.inside(ptr.data, np.ones(ptr.data.shape, bool), "atomic")
         if not inside.all():
             raise IndexError("atomic access outside of every tensor")
@@ -372,12 +385,12 @@ def _follow_memory(builder: Any, watch: Watch) -> None:
     builder.create_atomic_rmw, builder.create_atomic_cas = atomic_rmw, atomic_cas
 
 
-def _refuse_bfloat16(builder: Any, interpreter: Any, launches: Launches) -> None:
+def _refuse_bfloat16(builder: object, interpreter: Any, launches: Launches) -> None:
     """Loading, storing and converting bfloat16 is right; computing with it is not."""
-    tl: Any = importlib.import_module("triton.language")
+    tl = importlib.import_module("triton.language")
 
-    def guarded(original: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
+    def guarded(original: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             launches.work += 1
             for item in args:
                 if getattr(getattr(item, "dtype", None), "scalar", None) == tl.bfloat16:
@@ -390,7 +403,7 @@ def _refuse_bfloat16(builder: Any, interpreter: Any, launches: Launches) -> None
         setattr(builder, name, guarded(getattr(builder, name)))
     apply = interpreter.ReduceScanOpInterface.apply
 
-    def reduce(self: Any, input: Any) -> Any:
+    def reduce(self: object, input: object) -> object:
         for item in input if isinstance(input, tuple) else (input,):
             if getattr(getattr(item, "dtype", None), "scalar", None) == tl.bfloat16:
                 raise NotImplementedError(BFLOAT16)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,22 @@ _ONE_BY_ONE = (
 """Methods that programs call one after the other: they lock, wait, print, or have no form for stacks."""
 
 Array = NDArray[Any]
-Handle = Any
-"""A `TensorHandle` of Triton's interpreter."""
+
+
+class Handle(Protocol):
+    """A `TensorHandle` of Triton's interpreter."""
+
+    data: Array
+    dtype: object
+
+    def get_element_ty(self) -> object: ...
+
+
+def made_like(handle: Handle, data: Array, dtype: object) -> Handle:
+    """A handle of the same class."""
+    kind: Any = type(handle)
+    found: Handle = kind(data, dtype)
+    return found
 
 
 class DivergedError(Exception):
@@ -73,8 +87,9 @@ def _handle_type() -> Any:
     return importlib.import_module("triton.runtime.interpreter").TensorHandle
 
 
-def _marked(data: Array, dtype: Any) -> Handle:
-    return _handle_type()(data, dtype, {_MARK: True})
+def _marked(data: Array, dtype: object) -> Handle:
+    found: Handle = _handle_type()(data, dtype, {_MARK: True})
+    return found
 
 
 def _side_by_side(handles: Sequence[Handle]) -> list[Handle]:
@@ -97,7 +112,7 @@ def _of_one_shape(handles: Sequence[Handle]) -> list[Handle]:
     return [plain(np.broadcast_to(item.data, shape), item.dtype) for item in aligned]
 
 
-def install(builder: Any, lanes: Lanes) -> None:
+def install(builder: object, lanes: Lanes) -> None:
     """Teach the interpreter of this process to run several programs at once."""
     for name in _ELEMENTWISE:
         setattr(builder, name, _elementwise(getattr(builder, name)))
@@ -112,8 +127,8 @@ def install(builder: Any, lanes: Lanes) -> None:
     _follow_reductions()
 
 
-def _elementwise(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
+def _elementwise(original: Callable[..., Any]) -> Callable[..., object]:
+    def call(*args: Any) -> object:
         if not any(map(is_marked, args)):
             return original(*args)
         handles = iter(_side_by_side([item for item in args if isinstance(item, _handle_type())]))
@@ -125,8 +140,8 @@ def _elementwise(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _one_by_one(original: Callable[..., Any], lanes: Lanes) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
+def _one_by_one(original: Callable[..., object], lanes: Lanes) -> Callable[..., object]:
+    def call(*args: object, **kwargs: object) -> object:
         if lanes.places is not None:
             raise OneByOneError
         return original(*args, **kwargs)
@@ -134,8 +149,10 @@ def _one_by_one(original: Callable[..., Any], lanes: Lanes) -> Callable[..., Any
     return call
 
 
-def _reshaping(original: Callable[..., Any], make: Callable[..., Array]) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
+def _reshaping(
+    original: Callable[..., object], make: Callable[..., Array]
+) -> Callable[..., object]:
+    def call(*args: object) -> object:
         handles = [item for item in args if isinstance(item, _handle_type())]
         if not any(map(is_marked, handles)):
             return original(*args)
@@ -188,9 +205,9 @@ def _follow_memory(builder: Any) -> None:
         ptrs: Handle,
         mask: Handle,
         other: Handle | None,
-        cache_policy: Any = None,
-        is_volatile: Any = False,
-    ) -> Handle:
+        cache_policy: object = None,
+        is_volatile: object = False,
+    ) -> object:
         rest = (cache_policy, is_volatile)
         given = [item for item in (ptrs, mask, other) if item is not None]
         if not any(map(is_marked, given)):
@@ -199,13 +216,13 @@ def _follow_memory(builder: Any) -> None:
         found = load(plain[0], plain[1], plain[2] if other is not None else None, *rest)
         return _marked(found.data, found.dtype)
 
-    def masked_store(ptrs: Handle, value: Handle, mask: Handle, *rest: Any) -> Any:
-        given = (ptrs, value, mask)
+    def masked_store(ptrs: Handle, value: Handle, mask: Handle, *rest: object) -> object:
+        given = [ptrs, value, mask]
         if any(map(is_marked, given)):
-            given = tuple(_of_one_shape(given))
+            given = _of_one_shape(given)
         return store(*given, *rest)
 
-    def atomic_rmw(op: Any, ptr: Handle, val: Handle, mask: Handle, *rest: Any) -> Handle:
+    def atomic_rmw(op: object, ptr: Handle, val: Handle, mask: Handle, *rest: object) -> object:
         if not any(map(is_marked, (ptr, val, mask))):
             return rmw(op, ptr, val, mask, *rest)
         found = rmw(op, *_of_one_shape((ptr, val, mask)), *rest)
@@ -223,9 +240,9 @@ def _follow_memory(builder: Any) -> None:
 
 def _follow_programs(builder: Any, lanes: Lanes) -> None:
     program_id = builder.create_get_program_id
-    tl: Any = importlib.import_module("triton.language")
+    tl = importlib.import_module("triton.language")
 
-    def places(axis: int) -> Handle:
+    def places(axis: int) -> object:
         if lanes.places is None:
             return program_id(axis)
         return _marked(lanes.places[:, axis : axis + 1].astype(np.int32), tl.int32)
@@ -233,7 +250,9 @@ def _follow_programs(builder: Any, lanes: Lanes) -> None:
     builder.create_get_program_id = places
     describe = builder.create_make_tensor_descriptor
 
-    def described(base: Handle, shape: list[Handle], strides: list[Handle], *rest: Any) -> Any:
+    def described(
+        base: Handle, shape: list[Handle], strides: list[Handle], *rest: object
+    ) -> object:
         if any(map(is_marked, (base, *shape, *strides))):
             raise OneByOneError
         return describe(base, shape, strides, *rest)
@@ -242,7 +261,7 @@ def _follow_programs(builder: Any, lanes: Lanes) -> None:
     handle: Any = importlib.import_module("triton.runtime.interpreter").TensorDescHandle
     materialize = handle.materialize_pointers
 
-    def pointers(self: Any, offsets: list[Handle]) -> tuple[Handle, Handle]:
+    def pointers(self: object, offsets: list[Handle]) -> tuple[Handle, Handle]:
         if not any(map(is_marked, offsets)):
             found: tuple[Handle, Handle] = materialize(self, offsets)
             return found
@@ -253,7 +272,7 @@ def _follow_programs(builder: Any, lanes: Lanes) -> None:
 
 def _descriptor_pointers(descriptor: Any, offsets: list[Handle]) -> tuple[Handle, Handle]:
     """Where a block of a described tensor lies for each program, and which of it is inside."""
-    tl: Any = importlib.import_module("triton.language")
+    tl = importlib.import_module("triton.language")
     shape = descriptor.block_shape
     item = descriptor.base.dtype.element_ty.primitive_bitwidth // 8
     found: Array = descriptor.base.data.reshape(1, *(1,) * len(shape))
@@ -288,7 +307,7 @@ def _follow_python() -> None:
         alone = size == (len(tensor.handle.data) if is_marked(tensor.handle) else 1)
         return bool(one_value(tensor.handle)) if alone else True
 
-    def transposed(tensor: Any) -> Any:
+    def transposed(tensor: Any) -> object:
         shape = list(tensor.type.shape)
         shape[-1], shape[-2] = shape[-2], shape[-1]
         data = np.swapaxes(tensor.handle.data, -1, -2)
@@ -296,18 +315,18 @@ def _follow_python() -> None:
         made = _marked if is_marked(tensor.handle) else interpreter.TensorHandle
         return interpreter.tl.core.tensor(made(data, tensor.handle.dtype), kind)
 
-    def patched_tensor(tensor: Any, scope: Any) -> None:
+    def patched_tensor(tensor: object, scope: Any) -> None:
         patch_tensor(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(one_value(self.handle)))
         scope.set_attr(tensor, "__bool__", is_true)
         scope.set_attr(tensor, "T", property(transposed))
 
-    def patched_core(lang: Any, scope: Any) -> None:
+    def patched_core(lang: object, scope: Any) -> None:
         patch_core(lang, scope)
         for name in ("range", "static_range"):
             scope.set_attr(lang, name, loop)
 
-    def loop(first: Any, second: Any = None, step: Any = 1, **_: Any) -> Any:
+    def loop(first: object, second: object = None, step: object = 1, **_: object) -> object:
         start, end = (0, first) if second is None else (first, second)
         return steps(interpreter.tl, start, end, 1 if step is None else step)
 
@@ -315,7 +334,7 @@ def _follow_python() -> None:
     interpreter.range = lambda *given: loop(*given)
 
 
-def steps(tl: Any, start: Any, end: Any, step: Any) -> Any:
+def steps(tl: Any, start: Any, end: Any, step: Any) -> object:
     """A `range` whose ends may differ between programs, as long as all go round equally often."""
     ends = [item.handle if isinstance(item, tl.tensor) else None for item in (start, end, step)]
     if not any(item is not None and is_marked(item) for item in ends):
@@ -330,14 +349,14 @@ def steps(tl: Any, start: Any, end: Any, step: Any) -> Any:
     return _rounds(tl, first, by, int(rounds[0]))
 
 
-def _rounds(tl: Any, first: Array, by: Array, count: int) -> Iterator[Any]:
+def _rounds(tl: Any, first: Array, by: Array, count: int) -> Iterator[object]:
     for number in range(count):
         values = (first + number * by).astype(np.int32)
         yield tl.tensor(_marked(values.reshape(-1, 1), tl.int32), tl.int32)
 
 
 def _follow_reductions() -> None:
-    interpreter: Any = importlib.import_module("triton.runtime.interpreter")
+    interpreter = importlib.import_module("triton.runtime.interpreter")
     standard: Any = interpreter.tl.standard
     family = interpreter.ReduceScanOpInterface
     apply = family.apply
@@ -350,7 +369,7 @@ def _follow_reductions() -> None:
         standard._argmin_combine_tie_break_fast: (np.nanmin, np.nanargmin),
     }  # fmt: skip
 
-    def applied(self: Any, given: Any) -> Any:
+    def applied(self: Any, given: object) -> object:
         inputs = given if isinstance(given, tuple) else (given,)
         if not any(is_marked(item.handle) for item in inputs):
             return apply(self, given)
@@ -363,9 +382,9 @@ def _follow_reductions() -> None:
     family.apply = applied
 
 
-def _tensor(data: Array, dtype: Any) -> Any:
+def _tensor(data: Array, dtype: object) -> Any:
     """A tensor of Triton from an array of programs; one number each is a scalar."""
-    tl: Any = importlib.import_module("triton.language")
+    tl = importlib.import_module("triton.language")
     numpy_type = importlib.import_module("triton.runtime.interpreter")._get_np_dtype(dtype)
     shape = list(data.shape[1:])
     kind = tl.block_type(dtype, shape) if shape else dtype
@@ -374,8 +393,8 @@ def _tensor(data: Array, dtype: Any) -> Any:
     )
 
 
-def _reduced(operation: Any, inputs: Sequence[Any], known: Any) -> tuple[Any, ...]:
-    tl: Any = importlib.import_module("triton.language")
+def _reduced(operation: Any, inputs: Sequence[Any], known: Any) -> tuple[object, ...]:
+    tl = importlib.import_module("triton.language")
     arrays = [item.data for item in _of_one_shape([item.handle for item in inputs])]
     axis = operation.axis
     if axis is None:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from torchstone.kernels.harness.values import dtype_of, name_of
+from torchstone.kernels.messages.facts import Argument, KernelLaunch
 
-Described = dict[str, Any]
 ALIGNED_BYTES = 16
 """What Triton calls aligned; a device's allocator aligns every buffer to more."""
 
@@ -25,56 +25,54 @@ class UndescribedError(TypeError):
 
 
 def described(
-    function: Any, constants: Sequence[str], args: Any, kwargs: Mapping[str, Any]
-) -> Described:
-    """One launch: the kernel by name and line, its arguments, and options such as `num_warps`.
-
-    What is no argument at run time is named under `constants`: other code is made for each value.
-    """
+    function: Any, constants: Sequence[str], args: Sequence[object], kwargs: Mapping[str, object]
+) -> KernelLaunch:
+    """One launch: the kernel by name and line, its arguments, and options such as `num_warps`."""
     names = list(inspect.signature(function).parameters)
     given = dict(zip(names, args, strict=False)) | dict(kwargs)
-    return {
-        "kernel": function.__name__, "line": function.__code__.co_firstlineno,
-        "arguments": {name: argument(value) for name, value in given.items()},
-        "constants": [name for name in given if name in constants or name not in names],
-        "globals": plain_globals(function.__globals__),
-    }  # fmt: skip
+    return KernelLaunch(
+        function.__name__,
+        function.__code__.co_firstlineno,
+        {name: argument(value) for name, value in given.items()},
+        [name for name in given if name in constants or name not in names],
+        plain_globals(function.__globals__),
+    )
 
 
-def argument(value: Any) -> Described:
+def argument(value: object) -> Argument:
     """One argument as plain data."""
     if isinstance(value, torch.Tensor):
         offset = value.storage_offset() * value.element_size()
-        return {"pointer": name_of(value.dtype), "aligned": offset % ALIGNED_BYTES == 0}
+        return Argument("pointer", name_of(value.dtype), aligned=offset % ALIGNED_BYTES == 0)
     if isinstance(value, np.generic):
-        return {"numpy": value.dtype.name, "value": value.item()}
+        return Argument("numpy", value.dtype.name, value.item())
     if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
+        return Argument("float", repr(value))
     if value is None or isinstance(value, bool | int | float | str):
-        return {"plain": value}
+        return Argument("plain", value=value)
     if isinstance(value, torch.dtype):
-        return {"torch_dtype": name_of(value)}
+        return Argument("torch_dtype", name_of(value))
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
-        return {"tuple": [argument(item) for item in value]}
+        return Argument("tuple", items=[argument(item) for item in value])
     return _of_triton(value)
 
 
-def _of_triton(value: Any) -> Described:
+def _of_triton(value: Any) -> Argument:
     """What Triton itself hands around; told by names, because its classes exist twice here."""
     kind = type(value).__name__
     if kind == "constexpr":
-        return {"constexpr": argument(value.value)}
+        return Argument("constexpr", items=[argument(value.value)])
     if kind == "dtype":
-        return {"triton_dtype": str(value)}
+        return Argument("triton_dtype", str(value))
     if kind == "InterpretedFunction":
-        return {"function": value.fn.__name__}
+        return Argument("function", value.fn.__name__)
     if kind == "TensorDescriptor":
-        return {"descriptor": argument(value.base), "shape": list(value.shape),
-                "strides": list(value.strides), "block": list(value.block_shape)}  # fmt: skip
-    return {"other": kind}
+        return Argument("descriptor", items=[argument(value.base)], shape=list(value.shape),
+                        strides=list(value.strides), block=list(value.block_shape))  # fmt: skip
+    return Argument("other", kind)
 
 
-def plain_globals(found: Mapping[str, Any]) -> dict[str, str]:
+def plain_globals(found: Mapping[str, object]) -> dict[str, str]:
     """The numbers and words at the top of a file, which its kernels may be made from."""
     return {
         name: repr(getattr(value, "value", value))
@@ -98,28 +96,23 @@ class _Pointer:
         return 0
 
 
-def revived(told: Described, triton: Any, function: Callable[[str], Any]) -> Any:
+def revived(told: Argument, triton: Any, function: Callable[[str], object]) -> object:
     """The argument again, as Triton's own launcher would see it; `function` finds a kernel."""
-    if "pointer" in told:
-        return _Pointer(dtype_of(told["pointer"]), bool(told["aligned"]))
-    if "numpy" in told:
-        return np.dtype(told["numpy"]).type(told["value"])
-    if "float" in told:
-        return float(told["float"])
-    if "torch_dtype" in told:
-        return dtype_of(told["torch_dtype"])
-    if "tuple" in told:
-        return tuple(revived(item, triton, function) for item in told["tuple"])
-    if "constexpr" in told:
-        return triton.language.constexpr(revived(told["constexpr"], triton, function))
-    if "triton_dtype" in told:
-        return triton.language.dtype(told["triton_dtype"])
-    if "function" in told:
-        return function(told["function"])
-    if "descriptor" in told:
-        base = revived(told["descriptor"], triton, function)
-        made = triton.tools.tensor_descriptor.TensorDescriptor
-        return made(base, told["shape"], told["strides"], told["block"])
-    if "other" in told:
-        raise UndescribedError(f"an argument of type {told['other']}")
-    return told["plain"]
+    inner = [revived(item, triton, function) for item in told.items]
+    makers: dict[str, Callable[[], object]] = {
+        "pointer": lambda: _Pointer(dtype_of(told.name), told.aligned),
+        "numpy": lambda: np.dtype(told.name).type(told.value),
+        "float": lambda: float(told.name),
+        "torch_dtype": lambda: dtype_of(told.name),
+        "tuple": lambda: tuple(inner),
+        "constexpr": lambda: triton.language.constexpr(inner[0]),
+        "triton_dtype": lambda: triton.language.dtype(told.name),
+        "function": lambda: function(told.name),
+        "descriptor": lambda: triton.tools.tensor_descriptor.TensorDescriptor(
+            inner[0], told.shape, told.strides, told.block
+        ),
+        "plain": lambda: told.value,
+    }
+    if told.kind not in makers:
+        raise UndescribedError(f"an argument of type {told.name}")
+    return makers[told.kind]()

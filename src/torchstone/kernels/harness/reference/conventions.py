@@ -1,7 +1,7 @@
 """Where torch's answer is finite by its own choice, and a right kernel's need not be.
 
-`scaled_dot_product_attention` gives zeros for a query that sees no key; a softmax over nothing but
-minus infinity gives NaN. Variance, deviation and norm square in double precision on a CPU; in the
+`scaled_dot_product_attention` gives zeros for a query that sees no key, and for one whose scores are
+no numbers; a softmax gives NaN there. Variance, deviation and norm square in double precision on a CPU; in the
 format of the inputs, as on a GPU, the square of 1e30 is infinite. The reference is run once more with
 NaN in such rows and with squares in the format of the inputs: where its answer is no longer finite,
 a candidate's need not be.
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of
+from torchstone.kernels.harness.reference.running import Reference, Values, as_tensor, leaves_of
 from torchstone.observe.operators import OperatorMode
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
@@ -26,8 +26,8 @@ class _UnseenRows(TorchFunctionMode):
     attends: bool = False
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         found = func(*args, **(kwargs or {}))
         if func is not _ATTENTION:
             return found
@@ -46,7 +46,7 @@ def _without_keys(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """Queries whose scores are all minus infinity."""
+    """Queries whose scores are all minus infinity, or no numbers: torch gives zeros for both."""
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     factor = scale if scale is not None else max(query.shape[-1], 1) ** -0.5
@@ -58,7 +58,7 @@ def _without_keys(
         scores = scores.masked_fill(~attn_mask, float("-inf"))
     elif attn_mask is not None:
         scores = scores + attn_mask
-    return (scores == float("-inf")).all(-1, keepdim=True)
+    return ((scores == float("-inf")) | scores.isnan()).all(-1, keepdim=True)
 
 
 _SQUARE_OVERFLOWS = 1e18
@@ -68,7 +68,7 @@ _SQUARE_OVERFLOWS = 1e18
 class _PlainSquares(OperatorMode):
     """Variance, deviation and norm in the format of their input."""
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> object:
         found = func(*args, **kwargs)
         name = str(func).removeprefix("aten.").partition(".")[0]
         if name not in ("var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm"):
@@ -82,7 +82,7 @@ class _PlainSquares(OperatorMode):
         return (spread, *found[1:]) if isinstance(found, tuple) else spread
 
 
-def attends(reference: Reference, inputs: list[Any], seed: int = 0) -> bool:
+def attends(reference: Reference, inputs: Values, seed: int = 0) -> bool:
     """Does the reference call torch's attention?"""
     if reference.framework != "torch":
         return False
@@ -93,7 +93,7 @@ def attends(reference: Reference, inputs: list[Any], seed: int = 0) -> bool:
 
 
 def free_places(
-    reference: Reference, inputs: list[Any], seed: int, answers: list[torch.Tensor], attend: bool
+    reference: Reference, inputs: Values, seed: int, answers: list[torch.Tensor], attend: bool
 ) -> list[torch.Tensor]:
     """Per output, where the answer is finite by choice; nothing where no choice is made."""
     modes = [_UnseenRows] * attend + [_PlainSquares] * _overflows(inputs)
@@ -107,7 +107,7 @@ def free_places(
     return free
 
 
-def _overflows(inputs: list[Any]) -> bool:
+def _overflows(inputs: Values) -> bool:
     tensors = [t for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
     return any(
         t.dtype == torch.float32 and bool((t.abs() > _SQUARE_OVERFLOWS).any()) for t in tensors

@@ -27,6 +27,7 @@ from torchstone.kernels.harness.reference.perturbations import (
 from torchstone.kernels.harness.reference.running import (
     ProblemError,
     Reference,
+    Values,
     as_tensor,
     doubled,
     is_float,
@@ -52,13 +53,13 @@ class Oracle:
         self.attends = False
         """The reference calls torch's attention."""
 
-    def outputs(self, inputs: list[Any], seed: int, double: bool = False) -> list[torch.Tensor]:
+    def outputs(self, inputs: Values, seed: int, double: bool = False) -> list[torch.Tensor]:
         """The outputs as tensors; a ProblemError for what cannot be compared."""
         given = doubled(inputs) if double else inputs
         found = self.reference.run(self.reference.model(seed, double), given, double=double)
         return _comparable(leaves_of(found))
 
-    def exact(self, inputs: list[Any], seed: int, like: list[torch.Tensor]) -> list[torch.Tensor]:
+    def exact(self, inputs: Values, seed: int, like: list[torch.Tensor]) -> list[torch.Tensor]:
         """The oracle's outputs; the reference's own where the problem cannot run in double."""
         if self.double:
             try:
@@ -72,7 +73,7 @@ class Oracle:
         return like
 
     def case(
-        self, number: int, family: str, seed: int, inputs: list[Any], *, perturb: bool = True
+        self, number: int, family: str, seed: int, inputs: Values, *, perturb: bool = True
     ) -> Case:
         """Everything about the right answer to these inputs."""
         model = self.reference.model(seed)
@@ -109,7 +110,7 @@ class Oracle:
         ]
         self.length = self.length_of(cases[0].inputs, cases[0].seed)
 
-    def length_of(self, inputs: list[Any], seed: int) -> int:
+    def length_of(self, inputs: Values, seed: int) -> int:
         """How many numbers of one input meet in one output, at most: counted with gradients."""
         sizes = [t.numel() for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
         guess = min(max(sizes, default=1), 4096)
@@ -141,7 +142,7 @@ class Oracle:
             return guess
         return min(longest or guess, _LONGEST)
 
-    def _spread(self, inputs: list[Any], seed: int) -> int:
+    def _spread(self, inputs: Values, seed: int) -> int:
         """How many numbers of one input meet in one output on average: by NaN put into some of them."""
         longest = 0
         leaves = leaves_of(inputs)
@@ -170,7 +171,7 @@ class Oracle:
         return max(capped, 2 * own_error)
 
 
-def _comparable(leaves: list[Any]) -> list[torch.Tensor]:
+def _comparable(leaves: Values) -> list[torch.Tensor]:
     """Outputs as tensors; a ProblemError for what cannot be compared."""
     tensors = [as_tensor(leaf) for leaf in leaves]
     if not tensors:
@@ -183,7 +184,7 @@ def _comparable(leaves: list[Any]) -> list[torch.Tensor]:
     return [item for item in tensors if item is not None]
 
 
-def _format(leaf: Any, given: torch.Tensor) -> torch.dtype:
+def _format(leaf: object, given: torch.Tensor) -> torch.dtype:
     """The format that an output is computed in: a Python number comes out of single precision."""
     plain = kind_of(leaf) == "plain" and given.is_floating_point()
     return torch.float32 if plain else given.dtype
@@ -201,10 +202,10 @@ def tiny_of(dtype: torch.dtype) -> float:
     return float(info.smallest_normal) / 8
 
 
-def reduced(inputs: list[Any]) -> list[Any]:
+def reduced(inputs: Values) -> Values:
     """Single-precision inputs rounded to the ten bits that TF32 and fp16 keep."""
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: object) -> object:
         tensor = as_tensor(leaf)
         if tensor is None or tensor.dtype != torch.float32 or not hasattr(leaf, "dtype"):
             return leaf

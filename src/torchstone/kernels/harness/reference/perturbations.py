@@ -18,6 +18,7 @@ from torchstone.kernels.harness.reference.rounded_steps import Factors, RoundedS
 from torchstone.kernels.harness.reference.running import (
     LOW,
     Reference,
+    Values,
     as_tensor,
     doubled,
     is_float,
@@ -41,13 +42,13 @@ class Asked:
 
     reference: Reference
     seed: int
-    inputs: list[Any]
+    inputs: Values
     double: bool
-    kept: Any = None
+    kept: object = None
     """The model itself, unless it is so large that it is made again when it is needed."""
 
     @property
-    def model(self) -> Any:
+    def model(self) -> object:
         return self.reference.model(self.seed, self.double) if self.kept is None else self.kept
 
     @property
@@ -127,7 +128,7 @@ class Perturbations:
         return RoundedSteps(Factors(self._size, next(formats, torch.float32), generator))
 
 
-def shifted(leaf: Any, size: float, generator: torch.Generator, absolute: bool) -> Any:
+def shifted(leaf: object, size: float, generator: torch.Generator, absolute: bool) -> object:
     """A floating leaf whose elements are off by at most `size`, relative or of its largest."""
     tensor = as_tensor(leaf)
     if tensor is None or not tensor.is_floating_point() or not hasattr(leaf, "dtype"):
@@ -165,7 +166,7 @@ def largest(tensor: torch.Tensor) -> float:
     return float(finite.abs().max()) if finite.numel() else 0.0
 
 
-def _shaken(model: Any, u: float, generator: torch.Generator) -> Any:
+def _shaken(model: Any, u: float, generator: torch.Generator) -> object:
     """The model with weights and statistics that are off by at most u."""
     state = model.state_dict() if isinstance(model, torch.nn.Module) else {}
     if not any(is_float(item) for item in state.values()):
@@ -177,5 +178,5 @@ def _shaken(model: Any, u: float, generator: torch.Generator) -> Any:
     return moved
 
 
-def _cast(new: Any, old: Any) -> Any:
+def _cast(new: Any, old: Any) -> object:
     return new.to(old.dtype) if isinstance(old, torch.Tensor) else new

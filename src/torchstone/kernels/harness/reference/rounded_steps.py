@@ -20,7 +20,7 @@ import torch
 from torchstone.kernels.harness.calling.monitor import MOVES
 from torchstone.kernels.harness.reference.running import DoublePrecision
 
-Formula = Callable[..., Any]
+Formula = Callable[..., object]
 _APPROXIMATED = frozenset(
     "exp exp2 log log2 log10 erf erfc erfinv sin cos tan asin acos atan atan2 cosh acosh sigmoid lgamma "
     "digamma i0 special_ndtr".split()
@@ -80,7 +80,7 @@ class RoundedSteps(DoublePrecision):
         super().__init__()
         self.factors = factors
 
-    def step(self, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def step(self, func: Any, args: tuple[Any, ...], keywords: dict[str, object]) -> object:
         kind, formula = _kind_of(func)
         if kind == "formula":
             with self:
@@ -116,7 +116,7 @@ def _kind_of(func: Any) -> tuple[str, Formula]:
     return ("approximates" if name in _APPROXIMATED else "computes"), func
 
 
-def _each(found: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def _each(found: object, change: Callable[[torch.Tensor], torch.Tensor]) -> object:
     if isinstance(found, torch.Tensor):
         return change(found)
     if isinstance(found, list | tuple):
@@ -193,11 +193,11 @@ class RoundedArray(np.ndarray[Any, Any]):
 
     factors: Factors
 
-    def __array_finalize__(self, made_from: Any) -> None:
+    def __array_finalize__(self, made_from: object) -> None:
         if isinstance(made_from, RoundedArray):
             self.factors = made_from.factors
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: object, method: str, *inputs: object, **kwargs: Any) -> object:
         if "out" in kwargs:
             kwargs["out"] = tuple(map(_bare, kwargs["out"]))
         with np.errstate(all="ignore"):  # the reference itself has told it once
@@ -206,14 +206,14 @@ class RoundedArray(np.ndarray[Any, Any]):
             return tuple(map(self._rounded, found))
         return self._rounded(found)
 
-    def _rounded(self, found: Any) -> Any:
+    def _rounded(self, found: object) -> object:
         array = np.asarray(found)
         if array.dtype != np.float64:
             return found
         return rounded_array(self.factors.moved_array(array), self.factors)
 
 
-def rounded_array(value: Any, factors: Factors) -> Any:
+def rounded_array(value: object, factors: Factors) -> object:
     """An array that rounds what is computed from it; other values as they are."""
     if not isinstance(value, np.ndarray):
         return value
@@ -222,5 +222,5 @@ def rounded_array(value: Any, factors: Factors) -> Any:
     return made
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: object) -> object:
     return value.view(np.ndarray) if isinstance(value, RoundedArray) else value

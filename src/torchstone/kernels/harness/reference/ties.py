@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchstone.kernels.harness.reference.running import Reference, as_tensor, leaves_of, rebuilt
+from torchstone.kernels.harness.reference.running import (
+    Reference,
+    Values,
+    as_tensor,
+    leaves_of,
+    rebuilt,
+)
 from torchstone.observe.operators import OperatorMode
 
 _FIRST = frozenset({"argmax", "argmin", "max.dim", "min.dim"})
@@ -30,7 +36,7 @@ class _Choices(OperatorMode):
         self.fixed = False
         self.open = False
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         name = str(func).removeprefix("aten.").removesuffix(".default")
         base = name.partition(".")[0]
         stable = name == "sort.stable" and bool(kwargs.get("stable"))
@@ -46,24 +52,20 @@ class _Watched(np.ndarray[Any, Any]):
 
     told: Callable[[np.ndarray[Any, Any], bool], None]
 
-    def argmax(self, *args: Any, **kwargs: Any) -> Any:
-        type(self).told(self, True)
-        return self.view(np.ndarray).argmax(*args, **kwargs)
 
-    def argmin(self, *args: Any, **kwargs: Any) -> Any:
-        type(self).told(self, True)
-        return self.view(np.ndarray).argmin(*args, **kwargs)
+def _watch_choices(kind: type[_Watched]) -> None:
+    """Methods that choose say so first; of equals `argmax` and `argmin` take the first, `argsort` where it is stable."""
+    for name in ("argmax", "argmin", "argsort", "argpartition"):
 
-    def argsort(self, *args: Any, **kwargs: Any) -> Any:
-        type(self).told(self, kwargs.get("kind") == "stable" or kwargs.get("stable") is True)
-        return self.view(np.ndarray).argsort(*args, **kwargs)
+        def choose(self: _Watched, *args: object, _name: str = name, **kwargs: object) -> object:
+            stable = kwargs.get("kind") == "stable" or kwargs.get("stable") is True
+            type(self).told(self, _name in ("argmax", "argmin") or (_name == "argsort" and stable))
+            return getattr(self.view(np.ndarray), _name)(*args, **kwargs)
 
-    def argpartition(self, *args: Any, **kwargs: Any) -> Any:
-        type(self).told(self, False)
-        return self.view(np.ndarray).argpartition(*args, **kwargs)
+        setattr(kind, name, choose)
 
 
-def ties_are_fixed(reference: Reference, inputs: list[Any], seed: int = 0) -> bool:
+def ties_are_fixed(reference: Reference, inputs: Values, seed: int = 0) -> bool:
     """Does the reference choose from an input by a rule that says which of equals it takes?"""
     known = [item for item in map(as_tensor, leaves_of(inputs)) if item is not None]
     if reference.framework == "torch":
@@ -83,12 +85,13 @@ def ties_are_fixed(reference: Reference, inputs: list[Any], seed: int = 0) -> bo
         """The arrays of this one run."""
 
     Mine.told = staticmethod(told)
+    _watch_choices(Mine)
     leaves = [leaf.view(Mine) if type(leaf) is np.ndarray else leaf for leaf in leaves_of(inputs)]
     reference.run(reference.model(seed), rebuilt(inputs, leaves))
     return rules == {True}
 
 
-def _is_one_of(tensor: Any, inputs: list[torch.Tensor]) -> bool:
+def _is_one_of(tensor: object, inputs: list[torch.Tensor]) -> bool:
     """The elements of an input and nothing else, in whatever layout or wider format."""
     if not isinstance(tensor, torch.Tensor):
         return False

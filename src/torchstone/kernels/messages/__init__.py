@@ -1,0 +1,1 @@
+"""What processes say to each other: one dataclass for each message, and the codec that writes and reads them."""
