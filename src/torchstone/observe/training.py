@@ -197,11 +197,15 @@ class Training:
         self._handlers: dict[type[Event], tuple[Subscription, ...]] = {}
         self._undo: dict[Callable[[Training, Undo], None], Undo] = {}
 
-    def subscribe(self, handler: Handler, *kinds: type[Event]) -> Subscription:
-        """Hand events of these kinds to a function from now on."""
+    def subscribe(
+        self, handler: Handler, *kinds: type[Event], before_others: bool = False
+    ) -> Subscription:
+        """Hand events of these kinds to a function from now on, after those that subscribed earlier unless it
+        is to come first: it may end by an exception what the others should not see."""
         made = Subscription(self, handler, kinds)
         for kind in kinds:
-            self._handlers[kind] = (*self._handlers.get(kind, ()), made)
+            known = self._handlers.get(kind, ())
+            self._handlers[kind] = (made, *known) if before_others else (*known, made)
             install = _INSTALLED_BY[kind]
             if install not in self._undo:
                 undo = self._undo[install] = Undo()

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from torchstone.core.text import Text
 from torchstone.observe.compat.compiler import uncompiled
 from torchstone.observe.non_finite import FirstNonFinite, NonFinite
+from torchstone.observe.training import TRAINING, StepBegins
 from torchstone.observe.where import PROGRAM
 from torchstone.watch.listen.discover import tensors_in
 
@@ -139,11 +139,11 @@ def _repeat_step(
         found.append(first)
         raise _EndOfForward
 
-    def refuse(*_: object) -> None:
+    def refuse(_: StepBegins) -> None:
         raise _EndOfForward
 
     gradients = [(item, item.grad) for item in model.parameters()]
-    stepping = register_optimizer_step_pre_hook(refuse)
+    stepping = TRAINING.subscribe(refuse, StepBegins, before_others=True)
     try:
         with (
             _kept_as_it_is(model, random_state),
@@ -155,7 +155,7 @@ def _repeat_step(
         ):
             step.function(*step.args, **step.kwargs)
     finally:
-        stepping.remove()
+        stepping.close()
         for parameter, gradient in gradients:
             parameter.grad = gradient
     return found[0] if found else None
