@@ -82,7 +82,9 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("ways", ["amp-clip-average", "bf16-clip-fused", "syncbn-amp", "syncbn"])
+@pytest.mark.parametrize(
+    "ways", ["amp-clip-accumulate-average", "bf16-clip-fused", "syncbn-amp", "syncbn"]
+)
 def test_correct_programs_are_not_accused(ways: str, run: Run) -> None:
     report = run(PROGRAM, ways, world_size=2)
     assert not report.findings

@@ -32,7 +32,7 @@ class ScriptSettings:
     device_name: str = "H100"
     device_memory_bytes: int = 80 << 30
     max_steps: int = 4
-    max_backwards: int = 12
+    max_backwards: int = 64
     max_seconds: float = 60.0
     max_paths: int = 4
     try_fixes: bool = True

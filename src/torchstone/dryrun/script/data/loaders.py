@@ -25,6 +25,8 @@ from torchstone.dryrun.shapes.history import remember
 from torchstone.observe.where import PROGRAM
 
 FULL, REMAINDER = "full batch", "remainder batch"
+MOST_ACCUMULATED = 64
+"""Micro-batches of one step that are given: programs that accumulate more are rare, and each costs a forward."""
 ITERABLE_BATCHES = 2
 """Batches taken of a dataset without length: one to see it, one to see the loop come round."""
 
@@ -94,7 +96,9 @@ def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:
     if isinstance(loader.dataset, IterableDataset):
         yield from _iterable_batches(session, loader)
         return
-    for label, indices in batch_plan(loader, session.settings.batch_size):
+    plan = batch_plan(loader, session.settings.batch_size)
+    more = min((_length(loader.batch_sampler or loader.sampler) or 1) - 1, MOST_ACCUMULATED)
+    for label, indices in _until_a_step(session, plan, more):
         items = [loader.dataset[index] for index in indices]
         batch = (
             loader.collate_fn(items)
@@ -109,6 +113,21 @@ def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:
         yield _marked(batch, f"DataLoader ({label}, {len(indices)})")
         session.on_rows(loader.dataset, spot, *before)
     session.batch = ""
+
+
+def _until_a_step(
+    session: Session, plan: list[tuple[str, list[int]]], more: int
+) -> Iterator[tuple[str, list[int]]]:
+    """The plan; its full batch again, `more` times at most, while gradients are accumulated and no step has been
+    made of them."""
+    counts = session.counts
+    for label, indices in plan:
+        backwards, steps = counts.backwards, counts.optimizer_steps
+        yield label, indices
+        for _ in range(more if label == FULL else 0):
+            if counts.backwards == backwards or counts.optimizer_steps > steps:
+                break
+            yield label, indices
 
 
 def _iterable_batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:
