@@ -127,3 +127,47 @@ def test_data_that_a_real_run_lacks_are_made(tmp_path: Path) -> None:
     steps = [item.value for item in report.measures if item.name == "steps"]
     assert steps[0] > 0
     assert not [item for item in report.findings if item.severity.name == "HIGH"]
+
+
+STORED = """
+import numpy as np, random, torch
+from torch.utils.data import DataLoader, Dataset
+
+def flip(box):
+    if random.random() < 0.5:
+        {write}
+    return box
+
+class Boxes(Dataset):
+    def __init__(self):
+        self.boxes = [np.random.rand(4).astype(np.float32) for _ in range(16)]
+        self.cache = {{}}
+        self.scaled = np.zeros((16, 4), np.float32)
+        self.done = np.zeros(16, bool)
+    def __len__(self):
+        return 16
+    def __getitem__(self, index):
+        if not self.done[index]:
+            self.scaled[index], self.done[index] = self.boxes[index] * 2, True
+        return flip(torch.from_numpy(self.boxes[index]))
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(2):
+    for batch in DataLoader(Boxes(), 8):
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "lines"), [("box[0] = 1 - box[0]", [7]), ("box = 1 - box", [])], ids=["bad", "good"]
+)
+def test_reading_leaves_the_stored_data_as_they_are(
+    write: str, lines: list[int], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(STORED.format(write=write))
+    report = run_experiments(Start(tmp_path, "train.py"))
+    assert [item.line for item in report.findings if item.rule == "EX121"] == lines
+    assert [item.rule for item in report.findings if item.rule != "EX121"] == []
