@@ -102,6 +102,18 @@ def test_all_six_phases(root: Path, tmp_path: Path) -> None:
                 (await client.read_resource(f"torchstone://run/{run}/report.md")).contents[0].text
             )
             assert "TS203" in report
+            kept = next((tmp_path / "runs").rglob("patches"))
+            names = sorted(path.name for path in kept.glob("*.patch"))
+            for name in names:
+                address = f"torchstone://run/{run}/patches/{name}"
+                text = (await client.read_resource(address)).contents[0].text
+                assert text == (kept / name).read_text("utf-8")
+            assert names
+            # problems that were joined by a later finding have other ids than the plan of work knows
+            solutions = next((tmp_path / "runs").rglob("solutions.json"))
+            solutions.write_text(solutions.read_text("utf-8").replace(soft["id"], "p-00000000"))
+            again = answer(await client.call_tool("verify", {"run_id": run}))
+            assert soft["id"] in {row["problem"] for row in again["verdicts"]}
 
     asyncio.run(go())
 
@@ -263,6 +275,8 @@ def test_resources_and_prompts(root: Path, tmp_path: Path) -> None:
         async with Client(build_server(root, tmp_path / "runs")) as client:
             rule = (await client.read_resource("torchstone://rule/TS401")).contents[0].text
             assert "collective" in rule
+            shown = (await client.read_resource("torchstone://rule/EX108")).contents[0].text
+            assert "What to do" in shown
             topic = (
                 (await client.read_resource("torchstone://rule/numerical_issues")).contents[0].text
             )

@@ -221,9 +221,13 @@ class Steps:
         review = self._review()
         plan, found = self._need("plan", Plan), self.problems()
         done = self.execution()
+        design = self._need("solutions", Design)
+        known = {item.id for item in found.problems}
+        if any(step.problem not in known for step in design.steps):
+            design = self.propose()  # what was submitted since has joined problems into one
         with copied(review.root) as copy:
             before = Before(plan, done, copy, test_run_of(done.reports), review.conditions)
-            return review.verify(found, self._need("solutions", Design), before)
+            return review.verify(found, design, before)
 
     def report(self) -> Report:
         """The whole review so far."""

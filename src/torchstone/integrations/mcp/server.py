@@ -20,6 +20,7 @@ from torchstone.conductor.review import write_outputs
 from torchstone.conductor.scenarios import all_scenarios
 from torchstone.conductor.steps import Steps
 from torchstone.core.options import unknown
+from torchstone.core.report import RuleInfo
 from torchstone.integrations.mcp import answers as a
 from torchstone.integrations.mcp.instruments import add_instruments
 from torchstone.integrations.mcp.runs import Runs
@@ -346,6 +347,23 @@ def _paged(text: str, cursor: int) -> a.TextAnswer:
     return a.TextAnswer(text=page, more=len(text) > cursor + a.MOST_TEXT)
 
 
+def _rules_of_runs() -> dict[str, RuleInfo]:
+    """Of experiments, probes and dry runs; loading them loads torch."""
+    from torchstone.conductor.experiments import accumulation
+    from torchstone.conductor.experiments.against_one import comparing
+    from torchstone.conductor.experiments.relations import all_relations
+    from torchstone.conductor.probes.checks import all_checks
+    from torchstone.conductor.probes.ranks import ALL_RULES
+    from torchstone.dryrun import rules
+
+    found = [
+        rule for module in (*all_relations(), accumulation, comparing) for rule in module.RULES
+    ]
+    found += [*(module.RULE for module in all_checks().values()), *ALL_RULES]
+    shown = {rule.id: rule.info() for rule in found}
+    return shown | {rule.id: rule.info() for rule in (*rules.SINGLE_PROCESS, *rules.RANKS)}
+
+
 _FILES = frozenset({
     "plan.md", "problems.md", "solutions.md", "guide.md", "verification.md", "report.md", "report.json",
     "report.html", "findings.sarif",
@@ -361,6 +379,15 @@ def _resources(server: MCPServer, runs: Runs) -> None:
             raise unknown("resource", name[:60], sorted(_FILES))
         return path.read_text("utf-8")
 
+    @server.resource("torchstone://run/{run_id}/patches/{name}", mime_type="text/x-diff")
+    def patch_file(run_id: str, name: str) -> str:
+        """A patch of a run: proven.patch, or one of those that the guide names."""
+        home = runs.folder(run_id).path / "patches"
+        known = sorted(path.name for path in home.glob("*.patch"))
+        if name not in known:
+            raise unknown("patch", name[:60], known)
+        return (home / name).read_text("utf-8")
+
     @server.resource("torchstone://rule/{rule}", mime_type="text/markdown")
     def rule_page(rule: str) -> str:
         """The page of a rule or of a topic of knowledge."""
@@ -369,7 +396,15 @@ def _resources(server: MCPServer, runs: Runs) -> None:
         from torchstone.skills import find_skill
 
         skill = find_skill(rule)
-        return skill.body("en") if skill is not None else page(find_rule(rule), "en")
+        if skill is not None:
+            return skill.body("en")
+        if rule.startswith("TS"):
+            return page(find_rule(rule), "en")
+        shown = _rules_of_runs()
+        if rule not in shown:
+            raise unknown("rule", rule[:60], sorted(shown))
+        info = shown[rule]
+        return f"# {rule} {info.name}\n\n{info.summary.en}: {info.why.en}\n\nWhat to do: {info.remedy.en}\n"
 
     @server.resource("torchstone://scenario/{name}", mime_type="text/markdown")
     def scenario_page(name: str) -> str:
