@@ -16,7 +16,12 @@ from torchstone.conductor.phases.before import Before
 from torchstone.conductor.phases.guide import Entry, Guide, Hunk, guide_markdown
 from torchstone.conductor.phases.judging import agree_with_one, check_that_turned, was_decided
 from torchstone.conductor.phases.problems import Problem
-from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
+from torchstone.conductor.phases.verdicts import (
+    Verdict,
+    Verification,
+    with_consequences,
+    withdraw_proofs,
+)
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import RunFolder
@@ -192,3 +197,15 @@ def test_a_finding_counts_against_a_change_only_if_it_could_have_been_found_befo
     assert was_decided(drift, run(steps=8.0), now)
     assert was_decided(drift, run(steps=8.0, asked_PR402=1.0, held_PR402=1.0), now)
     assert not was_decided(drift, run(steps=8.0, asked_PR402=1.0), now)
+
+
+def test_nothing_is_proven_where_the_changes_together_make_something_worse() -> None:
+    alone = Verdict("p-1", "s-1", "fixed", "proven")
+    offered = Verdict("p-2", "s-2", "fixed", "applies")
+    together = Verdict("all", "all", "regressed", "dropped", new=(finding("EX103", "train.py", 7),))
+    withdrawn, other = withdraw_proofs([alone, offered], together)
+    assert withdrawn.state == "applies"
+    assert "EX103" in withdrawn.why.en
+    assert other == offered
+    for fine in (None, replace(together, outcome="fixed")):
+        assert withdraw_proofs([alone, offered], fine) == [alone, offered]

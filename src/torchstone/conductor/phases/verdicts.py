@@ -88,6 +88,23 @@ class Verification:
         return tuple(item for item in self.verdicts if item.state == "with others")
 
 
+def withdraw_proofs(verdicts: Sequence[Verdict], joint: Verdict | None) -> list[Verdict]:
+    """Where the changes together make something worse, none of them is called proven: one of them does it."""
+    if joint is None or joint.outcome != "regressed":
+        return list(verdicts)
+    worse = joint.new[0] if joint.new else None
+    where = f": {worse.rule} at {worse.path}:{worse.line}" if worse is not None else ""
+    where_zh = f"：{worse.path}:{worse.line} 的 {worse.rule}" if worse is not None else ""
+    why = Text(
+        f"its own run is as it should be, but with all changes together something became worse{where}",
+        f"单独运行符合预期，但所有改动一起使结果变差{where_zh}",
+    )
+    return [
+        replace(item, state="applies", why=why) if item.state == "proven" else item
+        for item in verdicts
+    ]
+
+
 def with_consequences(
     verdicts: Sequence[Verdict], joint: Verdict | None, problems: dict[str, Problem]
 ) -> list[Verdict]:

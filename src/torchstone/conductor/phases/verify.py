@@ -28,7 +28,12 @@ from torchstone.conductor.phases.judging import Trial, judge_change
 from torchstone.conductor.phases.matching import Moves
 from torchstone.conductor.phases.problems import OUTSIDE, Interpretation, Problem
 from torchstone.conductor.phases.trees import Tree, run_on
-from torchstone.conductor.phases.verdicts import Verdict, Verification, with_consequences
+from torchstone.conductor.phases.verdicts import (
+    Verdict,
+    Verification,
+    with_consequences,
+    withdraw_proofs,
+)
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit
 from torchstone.core.text import Text
@@ -58,6 +63,7 @@ def verify(
         search.try_next(problem, solution)
     joint, everything = search.join(ordered)
     verdicts = [search.verdicts[solution.id] for _, solution in tried]
+    verdicts = withdraw_proofs(verdicts, joint)
     verdicts = with_consequences(verdicts, joint, problems)
     return Verification(
         tuple(verdicts), joint, everything, before.tests, search.base.tests(),
