@@ -56,8 +56,11 @@ def examine(subject: Subject) -> Examined:
         arrays = list(_arrays_of(data))
         if not arrays or sum(item.nbytes for item in arrays) > _MOST_BYTES:
             continue
-        with _KeptState():
-            found = _examine_one(data, arrays, subject.run.root)
+        try:
+            with _KeptState():
+                found = _examine_one(data, arrays, subject.run.root)
+        except Exception:  # a data set that cannot be read again by itself decides nothing
+            continue
         decided = True
         if found is not None:
             shown.append(found)
@@ -81,8 +84,6 @@ def _examine_one(data: Any, arrays: list[np.ndarray[Any, Any]], root: Path) -> S
         if not changed:
             return None
         place = _line_that_writes(data, indices, changed, root) or _reading_method(data, root)
-    except Exception:  # a data set that cannot be read again by itself decides nothing
-        return None
     finally:
         for item, old in zip(arrays, original, strict=True):
             np.copyto(item, old)
