@@ -49,6 +49,26 @@ def load(i):
 
 rows = [load(i) for i in range(300)]
 """
+TRAIN = """
+import time
+import torch
+from torch.utils.data import DataLoader
+
+class Images(torch.utils.data.Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return torch.ones(4)
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+for batch in DataLoader(Images(), batch_size=2):
+    optimizer.zero_grad()
+    model(batch).mean().backward()
+    optimizer.step()
+"""
 DDP = """
 import os
 import torch
@@ -121,6 +141,17 @@ def test_3_what_is_slow_in_my_loader(ask, tmp_path: Path, lang: str) -> None:
     assert code == 0
     first_screen(said, "tokenise", "vectorise" if lang == "en" else "向量化")
     assert "tokenise" in said.splitlines()[0]
+
+
+@LANGS
+def test_3_what_is_slow_in_my_training_script(ask, tmp_path: Path, lang: str) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    code, said = ask("flow", "steps", "train.py", "--steps", "6", "--lang", lang)
+    assert code == 0
+    largest = "s: waiting for data" if lang == "en" else "s：等待数据"
+    assert largest in said.splitlines()[0]
+    assert "Images.__getitem__" in said.splitlines()[0]
+    first_screen(said, "train.py:11", "num_workers=4", "host", "device")
 
 
 @LANGS

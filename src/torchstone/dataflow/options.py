@@ -55,6 +55,19 @@ class TraceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class StepsOptions:
+    """Which training script, and how much of it."""
+
+    script: str = _script_option()
+    arguments: tuple[str, ...] = _arguments_option()
+    call: str = _call_option()
+    steps: int = option(
+        20, "optimizer steps to measure; the script is ended after them",
+        "测量的优化器步数；测完即结束脚本", metavar="N",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class PlanOptions:
     """Which trace, for which device."""
 

@@ -7,19 +7,19 @@ import importlib.util
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 
-def start_script(script: str) -> None:
-    """`python SCRIPT`; or `python -m package.module` for a file that imports its own package."""
+def start_script(script: str) -> dict[str, Any]:
+    """`python SCRIPT`; or `python -m package.module` for a file that imports its own package. Returns its names."""
     path = Path(script).resolve()
     root = package_root(path)
     if root is None:
         sys.path.insert(0, str(path.parent))
-        runpy.run_path(script, run_name="__main__")
-        return
+        return runpy.run_path(script, run_name="__main__")
     sys.path.insert(0, str(root))
     name = ".".join(path.relative_to(root).with_suffix("").parts)
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    return runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def package_root(path: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""`torchstone flow trace | plan | run | export`: a data pipeline, traced, placed, moved, exported."""
+"""`torchstone flow trace | steps | plan | run | export`: a data pipeline, traced, placed, moved, exported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from torchstone.cli.common import CommonOptions
 from torchstone.cli.requirements import needs_torch
 from torchstone.cli.show import show
 from torchstone.core.text import Text
-from torchstone.dataflow.options import ExportOptions, PlanOptions, RunOptions, TraceOptions
+from torchstone.dataflow.options import (
+    ExportOptions,
+    PlanOptions,
+    RunOptions,
+    StepsOptions,
+    TraceOptions,
+)
 
 HELP = Text(
     en="data pipelines: RUNS a script and traces its data, plans what moves to a device, runs the plan",
@@ -24,6 +30,15 @@ def _trace(options: TraceOptions, common: CommonOptions) -> int:
     from torchstone.dataflow.run import trace_command
 
     report = trace_command(options)
+    show(report, common)
+    return 3 if report.failed else 0
+
+
+def _steps(options: StepsOptions, common: CommonOptions) -> int:
+    needs_torch("flow steps")
+    from torchstone.dataflow.steps.command import steps_command
+
+    report = steps_command(options)
     show(report, common)
     return 3 if report.failed else 0
 
@@ -59,6 +74,12 @@ SUBCOMMANDS = {
         Text("run a script or a function and record what it does with its data",
              "运行脚本或函数，记录其对数据的操作"),
         TraceOptions, _trace,
+    ),
+    "steps": Subcommand(
+        "flow steps",
+        Text("run a training script for a few steps: time waiting for data, in Python, on the device",
+             "运行训练脚本若干步：等待数据、Python 与设备各占多少时间"),
+        StepsOptions, _steps,
     ),
     "plan": Subcommand(
         "flow plan",

@@ -70,10 +70,11 @@ class ThreadSampler:
         """The time since the last look belongs to where the thread is now."""
         now = self._clock()
         if frame is not None:
-            self.spots[self._spot(frame)] += now - self._last
+            self.spots[self.spot(frame)] += now - self._last
         self._last = now
 
-    def _spot(self, frame: FrameType) -> Spot:
+    def spot(self, frame: FrameType) -> Spot:
+        """The innermost line of the program in this stack."""
         innermost = frame.f_code.co_filename.replace("\\", "/")
         doing = "wait" if innermost.endswith(_WAITING) else ""
         users: list[FrameType] = []

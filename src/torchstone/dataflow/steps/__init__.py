@@ -1,0 +1,1 @@
+"""Training steps: time waiting for data, in Python and on the device."""
