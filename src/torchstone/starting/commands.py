@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchstone.core.files import read_regular
 from torchstone.sources.discover import SKIPPED
+from torchstone.starting.console_scripts import find_console_scripts
 
 _BYTES = 1 << 20
 _MOST_FILES = 200
@@ -49,18 +50,21 @@ class _Shell:
     """What the lines before have set."""
 
     folder: Path
+    installed: Mapping[str, str]
+    """Commands that the project installs, with the file that each starts."""
     variables: dict[str, str] = field(default_factory=dict)
 
 
 def find_commands(root: Path) -> tuple[Command, ...]:
     """All commands, those of the documentation nearest to the root first."""
     found: dict[Command, None] = {}
+    installed = {item.name: item.path for item in find_console_scripts(root)}
     for path in itertools.islice(_files(root), _MOST_FILES):
         try:
             text = read_regular(path, _BYTES).decode("utf-8", "replace")
         except OSError:
             continue
-        found.update(dict.fromkeys(_commands(text, path, root)))
+        found.update(dict.fromkeys(_commands(text, path, root, installed)))
     return tuple(found)
 
 
@@ -82,8 +86,10 @@ def _files(root: Path) -> list[Path]:
     return sorted(found, key=order)
 
 
-def _commands(text: str, path: Path, root: Path) -> Iterator[Command]:
-    shell = _Shell(path.parent)
+def _commands(
+    text: str, path: Path, root: Path, installed: Mapping[str, str]
+) -> Iterator[Command]:
+    shell = _Shell(path.parent, installed)
     for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = raw.strip().strip("`").removeprefix("$ ").removeprefix("> ").strip()
         if line.startswith("```") or (raw.startswith("#") and path.suffix == ".md"):
@@ -97,6 +103,8 @@ def _commands(text: str, path: Path, root: Path) -> Iterator[Command]:
                 shell.folder = _below(shell.folder, part[3:].strip(), root)
             elif match := _PROGRAM.search(part):
                 yield from _command(match[1], part, shell, root)
+            elif part.split(maxsplit=1)[:1] and part.split(maxsplit=1)[0] in installed:
+                yield from _command(part, part, shell, root)
 
 
 def _below(folder: Path, name: str, root: Path) -> Path:
@@ -118,7 +126,7 @@ def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Comman
     count = int(next(filter(None, ranks.groups()), "1")) if ranks else 1
     for place, word in enumerate(words):
         is_module = place > 0 and words[place - 1] == "-m"
-        name = word.replace(".", "/") if is_module else word
+        name = word.replace(".", "/") if is_module else shell.installed.get(word, word)
         names = (f"{name}.py", f"{name}/__main__.py") if is_module else (name,)
         for folder, one in itertools.product(dict.fromkeys((shell.folder, root)), names):
             script = (folder / one).resolve()

@@ -53,11 +53,14 @@ def python_of(name: str, text: str) -> str:
 
 
 def start_program(script: str) -> None:
-    """Run a script, a notebook from its first cell to its last, or a block of a text."""
+    """Run a script, a notebook from its first cell to its last, or a block of a text. Where an installed command
+    of the project calls a function of the script, that function is called."""
     match = _EXAMPLE.fullmatch(script)
     path = Path(match[1] if match else script).resolve()
     if not is_document(script) and (not has_cuts(script) or package_root(path) is not None):
-        start_script(script)
+        names = start_script(script)
+        if function := function_to_call(project_root(path), path):
+            names[function]()
         return
     code = read_regular(path, _BYTES).decode("utf-8", "replace")
     code = python_of(script, code) if is_document(script) else code
