@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from torchstone.conductor.changes.hunks import has_meaning, parts_of, remove_bodies, without
+from torchstone.conductor.changes.hunks import (
+    add_decorator,
+    has_meaning,
+    parts_of,
+    remove_bodies,
+    without,
+)
 from torchstone.conductor.changes.patches import FileChange
 from torchstone.conductor.choices import TextEdit
 from torchstone.conductor.experiments.checks.check import make_check
@@ -18,6 +24,7 @@ from torchstone.conductor.phases.guide import Entry, Guide, without_split_off
 from torchstone.conductor.phases.verdicts import Verdict, Verification
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.steps import Steps
+from torchstone.conductor.trials import Variant, observe_run, run_relations, try_patch
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.fix import Edit
 from torchstone.core.text import Text
@@ -50,6 +57,19 @@ def test_mean_ignores_masked_positions():
     assert abs(float(step_loss(x, mask) - x[:4].mean())) < 1e-6
 """
 RIGHT = TextEdit("metrics.py", "/ x.numel()", "/ mask.sum()")
+WEAK = """import torch
+from metrics import step_loss
+
+
+def test_mean_is_not_too_small():
+    assert float(step_loss(torch.ones(4), torch.tensor([1.0, 0, 0, 0]))) > 0.3
+"""
+SCRIPT = """import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", choices=["train", "eval"], default="train")
+print(parser.parse_args().mode == "eval" and "4 files read")
+"""
 
 
 @pytest.fixture
@@ -70,7 +90,7 @@ def check_of(project: Path, code: str, line: int = 8) -> Result:
     [
         (CHECK, "broken", ""),
         ("def test_it():\n    assert 1\n", "holds", ""),
-        ("from metrics import gone\ndef test_it():\n    gone()\n", "not decided", "loaded"),
+        ("from metrics import gone\ndef test_it():\n    gone()\n", "not decided", "loaded: ImportError"),
         ("def test_it():\n    nothing\n", "not decided", "NameError"),
         ("import metrics\ndef test_it():\n    metrics.masked_mean(1, 2)\n", "broken", "AttributeError"),
         ("import torch\ndef test_it():\n    torch.zeros(2).cuda()\n", "not decided", "lacks"),
@@ -166,6 +186,41 @@ def test_the_innermost_function_loses_its_body() -> None:
     assert "raise RuntimeError" in made
     assert "return g" in made
     assert remove_bodies(text, {7}) == text
+
+
+@pytest.mark.skipif(not is_confined(), reason="this system has no sandbox")
+def test_a_run_that_does_not_train_says_why(project: Path) -> None:
+    (project / "train.py").write_text(SCRIPT)
+    report = observe_run(project, Variant("train.py", ("--mode", "tran")))
+    (gap,) = report.gaps
+    assert "invalid choice: 'tran'" in gap.reason.say("en")
+    (gap,) = observe_run(project, Variant("train.py", ("--mode", "eval"))).gaps
+    assert "made no optimizer step; it printed last: 4 files read" in gap.reason.say("en")
+    done = run_relations(project, Variant("train.py", ("--mode", "eval")), ranks=False)
+    assert "no relation of training could be asked" in done.said
+
+
+def test_a_decorator_is_added_below_the_others() -> None:
+    text = "class A:\n    @staticmethod\n    def f(x):\n        return x\n\n\ndef g(): return 2\n"
+    made = add_decorator(text, {4, 7}, "constant(0)")
+    assert "    @staticmethod\n    @constant(0)\n    def f(x):" in made
+    assert "\n@constant(0)\ndef g(): return 2" in made
+
+
+@pytest.mark.skipif(not is_confined(), reason="this system has no sandbox")
+@pytest.mark.parametrize(
+    ("code", "new", "why"),
+    [(CHECK, "/ mask.sum()", ""), (WEAK, "/ 2", "answer 1 everywhere")],
+)
+def test_a_check_that_a_constant_passes_proves_nothing(
+    project: Path, code: str, new: str, why: str
+) -> None:
+    check = make_check("metrics.py", 8, "divides by all", "HIGH", code, "agent", project)
+    done = try_patch(project, check, [TextEdit("metrics.py", "/ x.numel()", new)])
+    assert done.after is not None
+    assert done.after.state == "holds"
+    assert why in done.refused
+    assert bool(done.refused) == bool(why)
 
 
 @pytest.mark.skipif(not is_confined(), reason="this system has no sandbox")

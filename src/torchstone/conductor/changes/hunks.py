@@ -1,10 +1,10 @@
-"""A change in its separate parts: what the patch is without one of them, or without a function's body."""
+"""A change in its separate parts: what the patch is without one of them, or with its functions rewritten."""
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchstone.conductor.changes.patches import FileChange
@@ -120,6 +120,19 @@ def _tree(text: str) -> str:
 
 def without_bodies(changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
     """The changed files with the bodies of the changed functions removed; empty where no function changed."""
+    return _rewritten(changes, remove_bodies)
+
+
+def with_decorator(changes: tuple[FileChange, ...], decorator: str) -> tuple[FileChange, ...]:
+    """The changed files with a decorator on each changed function; empty where no function changed."""
+    return _rewritten(changes, lambda text, lines: add_decorator(text, lines, decorator))
+
+
+Rewrite = Callable[[str, set[int]], str]
+"""Makes another text of a file, given the lines that a change touched."""
+
+
+def _rewritten(changes: tuple[FileChange, ...], rewrite: Rewrite) -> tuple[FileChange, ...]:
     made = []
     for change in changes:
         lines = {
@@ -127,7 +140,7 @@ def without_bodies(changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
             for hunk in _of_file(change)
             for number in range(hunk.new_start + 1, hunk.new_start + len(hunk.new) + 2)
         }
-        text = remove_bodies(change.after, lines)
+        text = rewrite(change.after, lines)
         if text != change.after:
             made.append(replace(change, after=text))
     return tuple(made)
@@ -135,22 +148,37 @@ def without_bodies(changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
 
 def remove_bodies(text: str, lines: set[int]) -> str:
     """The source with `raise` in place of every innermost function that holds one of the lines."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return text
-    functions = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    chosen = []
-    for line in lines:
-        around = [item for item in functions if item.lineno <= line <= (item.end_lineno or 0)]
-        if around:
-            chosen.append(max(around, key=lambda item: item.lineno))
     rows = split_lines(text)
-    for node in sorted(set(chosen), key=lambda item: -item.lineno):
+    for node in _innermost_functions(text, lines):
         first, last = node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno
         indent = " " * node.body[0].col_offset
         if first > node.lineno:  # not a body on the line of its `def`
             rows[first - 1 : last] = [f'{indent}raise RuntimeError("the body was removed")\n']
     return "".join(rows)
+
+
+def add_decorator(text: str, lines: set[int], decorator: str) -> str:
+    """The source with a decorator, below all others, on every innermost function that holds one of the lines."""
+    rows = split_lines(text)
+    for node in _innermost_functions(text, lines):
+        rows.insert(node.lineno - 1, f"{' ' * node.col_offset}@{decorator}\n")
+    return "".join(rows)
+
+
+def _innermost_functions(
+    text: str, lines: set[int]
+) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The last one first, so that a rewrite of one leaves the lines of the next in place."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return []
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    chosen = set()
+    for line in lines:
+        around = [item for item in functions if item.lineno <= line <= (item.end_lineno or 0)]
+        if around:
+            chosen.add(max(around, key=lambda item: item.lineno))
+    return sorted(chosen, key=lambda item: -item.lineno)

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torchstone.conductor.changes.hunks import Part, has_meaning, parts_of, without, without_bodies
+from torchstone.conductor.changes.hunks import (
+    Part,
+    has_meaning,
+    parts_of,
+    with_decorator,
+    without,
+    without_bodies,
+)
 from torchstone.conductor.changes.patches import FileChange
+from torchstone.conductor.experiments.checks.constants import CONSTANTS, decorator_of
 from torchstone.core.finding import Finding
 from torchstone.core.text import Text
 
@@ -53,6 +61,10 @@ def refuse_proof(proof: Proof) -> Objection | None:
                 "删除被修改函数的函数体之后该检查仍然通过：它并未调用该函数",
             )
             return Objection(said)
+        for constant in CONSTANTS:
+            changed = with_decorator(proof.changes, decorator_of(constant))
+            if changed and not proof.shows(changed):
+                return Objection(_accepts(constant))
     if not proof.by_others:
         return None
     parts = [item for item in parts_of(proof.changes) if has_meaning(proof.changes, item)]
@@ -66,6 +78,14 @@ def refuse_proof(proof: Proof) -> Objection | None:
         item for item in parts if len(parts) > 1 and not proof.shows(without(proof.changes, item))
     )
     return Objection(_idle(idle), idle) if idle else None
+
+
+def _accepts(constant: int) -> Text:
+    return Text(
+        f"the check also passes when the changed function does nothing but answer {constant} everywhere: "
+        "compare its answer with values that are known to be right",
+        f"被修改的函数什么都不做、只返回全 {constant} 的结果时该检查也通过：请将结果与已知正确的数值比较",
+    )
 
 
 def places_of(parts: Sequence[Part]) -> str:

@@ -79,6 +79,7 @@ def _prepare(check: Check, root: Path, seed: int) -> None:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ["TORCHSTONE_CHECK_SEED"] = str(seed)
     sys.dont_write_bytecode = True
+    sys.argv = [check.path]  # a script of the project that is imported may read its arguments
     os.chdir(root)
     beside = (root / check.path).parent
     sys.path[:0] = dict.fromkeys(map(str, (root, root / "src", beside)))
@@ -87,6 +88,15 @@ def _prepare(check: Check, root: Path, seed: int) -> None:
     random.seed(seed)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(seed)
+
+
+def _errors_in(text: str) -> str:
+    """The lines of a traceback of pytest that say what was raised; the end of it where none does."""
+    raised = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    kept = "\n".join(raised) or text
+    if len(kept) <= _MOST_TEXT:
+        return kept
+    return kept[-_MOST_TEXT:].partition("\n")[2] or kept[:_MOST_TEXT]
 
 
 class Judge:
@@ -104,11 +114,13 @@ class Judge:
             why = f"it reads the source text of {self._reads}: a check calls the code"
             return Result("not decided", why)
         broken = next((item for item in self._results if item.state == "broken"), None)
+        if not self._results:
+            return Result("not decided", "importing the check ended the program (sys.exit)")
         return broken or combine(self._results)
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            text = str(report.longrepr)[-_MOST_TEXT:]
+            text = _errors_in(str(report.longrepr))
             self._results.append(Result("not decided", f"the check could not be loaded: {text}"))
 
     def pytest_runtest_makereport(self, call: Any) -> None:
