@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from torchstone.conductor.experiments.recording.session import Start
 from torchstone.conductor.experiments.running import run_experiments
 
@@ -71,6 +73,7 @@ def main():
             count = sum(int(batch["length"].sum()) for batch in group)
             optimizer.zero_grad()
             for batch in group:
+                {clear}
                 loss, own = total_loss(model, batch)
                 ({loss}).backward()
             optimizer.step()
@@ -81,7 +84,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
-CLEAN = {"others": "100", "length": "3 * len(loader) // 4", "loss": "loss / count"}
+CLEAN = {"others": "100", "length": "3 * len(loader) // 4", "loss": "loss / count", "clear": "pass"}
 FAULTS = {
     "EX109": ({"others": "12"}, "def __getitem__(self, index):"),
     "EX119": ({"loss": "loss / own / len(group)"}, "(loss / own / len(group)).backward()"),
@@ -90,6 +93,10 @@ FAULTS = {
         "scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 3 * len(loader))",
     ),
 }
+
+SEARCH = (
+    "[item.data.mul_(1.001) for item in model.parameters()]; optimizer.zero_grad()"  # other weights
+)
 
 
 def found(folder: Path, **changes: str) -> dict[str, str]:
@@ -126,3 +133,22 @@ def test_samples_that_depend_on_each_other_are_not_judged(tmp_path: Path) -> Non
     report = run_experiments(Start(tmp_path, "train.py"))
     names = {item.rule for item in report.findings} | {item.name for item in report.measures}
     assert not names & {"EX119", "held:EX119"}
+
+
+@pytest.mark.parametrize(("clear", "shown"), [("optimizer.zero_grad()", True), (SEARCH, False)])
+def test_gradients_that_are_cleared_before_their_update(
+    tmp_path: Path, clear: str, shown: bool
+) -> None:
+    text = PROGRAM
+    for key, value in {**CLEAN, "clear": clear}.items():
+        text = text.replace(f"{{{key}}}", value)
+    (tmp_path / "train.py").write_text(text)
+    report = run_experiments(Start(tmp_path, "train.py"))
+    lines = [text.splitlines()[item.line - 1].strip() for item in report.findings]
+    assert lines == ([clear] if shown else []), report.findings
+    assert not {item.name for item in report.measures} & {"held:EX119", "held:EX122"}
+
+
+def test_a_schedule_made_for_samples(tmp_path: Path) -> None:
+    (line,) = found(tmp_path, length="3 * len(loader) // 4 * 3").values()
+    assert "CosineAnnealingLR" in line

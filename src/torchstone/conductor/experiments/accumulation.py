@@ -8,6 +8,7 @@ depend on each other; with these weights the micro-batches must have entered the
 from __future__ import annotations
 
 import functools
+import json
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,12 +29,14 @@ from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.precision import RunMode
 from torchstone.conductor.probes.processes import answers_of
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.core.codec import from_data, to_data
 from torchstone.core.finding import Severity
-from torchstone.core.place import Place
+from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
 from torchstone.observe.training import (
     TRAINING,
     BackwardEnds,
+    GradientsCleared,
     LoaderMade,
     OptimizerMade,
     StepBegins,
@@ -59,7 +62,24 @@ UNEVEN = ProbeRule(
         "将每个微批次的总和除以整组的计数",
     ),
 )
-RULES = (UNEVEN,)
+CLEARED = ProbeRule(
+    "EX122",
+    "gradients-cleared-between-passes",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "gradients are cleared between the backward passes of one update",
+        "一次更新的多次反向传播之间清空了梯度",
+    ),
+    Text(
+        "only the passes after the last clearing enter the update: the other micro-batches are computed and thrown away",
+        "只有最后一次清空之后的反向传播进入更新：其余微批次计算后被丢弃",
+    ),
+    Text(
+        "clear the gradients once per update, after step()", "每次更新只在 step() 之后清空一次梯度"
+    ),
+)
+RULES = (UNEVEN, CLEARED)
 MOST_BATCHES = 16
 """Micro-batches of one update that are joined: a batch of more may not fit."""
 _MOST_ELEMENTS = 64 << 20
@@ -68,6 +88,8 @@ _SPAN = 0.02
 """Relative: what is left of the large batch's gradient. More, and the samples depend on each other."""
 _APART = 0.01
 """Sine of the angle between both gradients: 1e-4 at most where nothing but the order of sums differs."""
+_PARALLEL = 1e-4
+"""One minus the cosine: clipping and scaling change the length of a gradient and nothing else."""
 
 
 def examine_accumulation(start: Start, count: int, place: Place) -> Examined:
@@ -82,6 +104,9 @@ def examine_accumulation(start: Start, count: int, place: Place) -> Examined:
         ]
         answers_of(works)
         parts, whole = _read(folder / "parts"), _read(folder / "whole")
+        cleared = _read_clearing(folder / "parts.json")
+    if cleared is not None and parts is not None and len(parts) == count:
+        return _judge_clearing(cleared, count)
     if parts is None or whole is None or len(parts) != count or parts.shape[1:] != whole.shape[1:]:
         return NOTHING_TO_LOOK_AT
     return _compare(parts.double(), whole[0].double(), place)
@@ -139,20 +164,53 @@ def _compare(parts: torch.Tensor, whole: torch.Tensor, place: Place) -> Examined
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Gradients that were cleared before the update that they were computed for."""
+
+    place: Place
+    lost: int
+    """Backward passes before the last clearing."""
+    enters: bool
+    """The update gets what came after it, and nothing else; the weights were the same in all passes."""
+
+
+def _judge_clearing(cleared: Clearing, count: int) -> Examined:
+    if not cleared.enters or not cleared.place:
+        return NOTHING_TO_LOOK_AT  # the program keeps gradients of its own, or looks around with other weights
+    said = Text(
+        "{lost} of the {count} backward passes before the update are thrown away: the gradients are cleared here",
+        "更新之前的 {count} 次反向传播中有 {lost} 次被丢弃：梯度在此处被清空",
+    )
+    evidence = number("passes thrown away", "被丢弃的反向传播", cleared.lost, "", IN_THE_RUN)
+    given = {"lost": str(cleared.lost), "count": str(count)}
+    shown = Shown(CLEARED, cleared.place, said, given, (evidence,))
+    return Examined((shown,), decided=True)
+
+
 @dataclass(slots=True)
 class _Player:
     """Runs the program up to its first update, or its first backward pass where batches are joined."""
 
     joined: int
+    places: Where
     parameters: list[torch.Tensor] = field(default_factory=list)
     optimizers: int = 0
     sums: list[torch.Tensor] = field(default_factory=list)
     """All gradients after each backward pass."""
+    cleared_at: Place = NOWHERE
+    kept_from: int = 0
+    """Passes before the last clearing."""
+    weights: list[float] = field(default_factory=list)
+    """The sum of all weights at each pass: writing through `.data` changes no version."""
+    entering: torch.Tensor | None = None
+    """All gradients when the update begins."""
 
     def install(self) -> None:
         TRAINING.subscribe(self._optimizer_made, OptimizerMade)
         TRAINING.subscribe(self._keep, BackwardEnds)
         TRAINING.subscribe(self._stop, StepBegins)
+        TRAINING.subscribe(self._note_clearing, GradientsCleared)
         if self.joined > 1:
             TRAINING.subscribe(self._join_batches, LoaderMade)
 
@@ -162,7 +220,42 @@ class _Player:
         self.parameters += [item for group in groups for item in group["params"]]
 
     def _stop(self, _: StepBegins) -> None:
+        self.entering = self._gradients()
         raise EnoughError
+
+    def _note_clearing(self, _: GradientsCleared) -> None:
+        if self.sums:
+            self.cleared_at, self.kept_from = self.places.here(), len(self.sums)
+
+    def clearing(self) -> Clearing | None:
+        """Of passes that gave something; None where all enter the update."""
+        if not 0 < self.kept_from < len(self.sums) or self.entering is None:
+            return None
+        one, other = self.sums[-1].double(), self.entering.double()
+        size = float(one.norm() * other.norm())
+        parallel = size > 0 and float(one @ other) / size > 1 - _PARALLEL
+        given = all(bool(item.any()) for item in self.sums[: self.kept_from])
+        return Clearing(
+            self.cleared_at, self.kept_from, parallel and given and len(set(self.weights)) == 1
+        )
+
+    def added(self) -> torch.Tensor:
+        """What each pass added."""
+        sums = torch.stack(self.sums)
+        before = torch.cat([torch.zeros_like(sums[:1]), sums[:-1]])
+        if self.kept_from < len(before):
+            before[self.kept_from] = 0
+        return sums - before
+
+    def _gradients(self) -> torch.Tensor:
+        return torch.cat(
+            [
+                torch.zeros(item.numel())
+                if item.grad is None or item.grad.is_sparse
+                else item.grad.detach().float().flatten()
+                for item in self.parameters
+            ]
+        )
 
     def _join_batches(self, event: LoaderMade) -> None:
         sampler = event.loader.batch_sampler
@@ -173,16 +266,8 @@ class _Player:
         elements = sum(item.numel() for item in self.parameters)
         if self.optimizers != 1 or elements * (len(self.sums) + 1) > _MOST_ELEMENTS:
             raise EnoughError
-        self.sums.append(
-            torch.cat(
-                [
-                    torch.zeros(item.numel())
-                    if item.grad is None or item.grad.is_sparse
-                    else item.grad.detach().float().flatten()
-                    for item in self.parameters
-                ]
-            )
-        )
+        self.sums.append(self._gradients())
+        self.weights.append(sum(float(item.detach().double().sum()) for item in self.parameters))
         if self.joined > 1 or len(self.sums) > MOST_BATCHES:
             raise EnoughError
 
@@ -194,16 +279,22 @@ def _write(start: Start, joined: int, path: Path) -> str:
     switch_dropout_off()
     switch_autocast_off()
     use_running_statistics()
-    player = _Player(joined)
+    player = _Player(joined, places)
     player.install()
     with RunMode():
         run_script(start, run, places, lookups)
     if run.ended != "time" or not player.sums:
         return ""
-    sums = torch.stack(player.sums)
-    before = torch.cat([torch.zeros_like(sums[:1]), sums[:-1]])
-    torch.save(sums - before, path)
+    torch.save(player.added(), path)
+    if cleared := player.clearing():
+        path.with_suffix(".json").write_text(json.dumps(to_data(cleared)), "utf-8")
     return "ok"
+
+
+def _read_clearing(path: Path) -> Clearing | None:
+    if not path.is_file():
+        return None
+    return from_data(Clearing, json.loads(path.read_text("utf-8")), "clearing")
 
 
 def _read(path: Path) -> torch.Tensor | None:

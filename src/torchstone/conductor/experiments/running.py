@@ -49,6 +49,7 @@ class Outcome:
     held: tuple[str, ...] = ()
     """Rules of the relations that were decided and hold."""
     ended: str = ""
+    last_lines: str = ""
     losses: int = 0
     first_loss: float = 0.0
     accumulated: int = 0
@@ -90,10 +91,11 @@ def run_experiments(start: Start) -> Report:
         )
         gaps.append(Gap(start.script, Message("experiments.child", why), command, tool=TOOL))
     elif outcome.ended not in ("", "time"):
+        printed = f" ({outcome.last_lines})" if outcome.ended.startswith("exit") else ""
         said = Message(
             "experiments.ended",
             Text("the script ended early: {why}", "脚本提前结束：{why}"),
-            {"why": outcome.ended},
+            {"why": outcome.ended + printed},
         )
         gaps.append(Gap(start.script, said, command, tool=TOOL))
     outcome = _with_accumulation(replace(start, supplies=started.supplies), command, outcome)
@@ -172,6 +174,7 @@ def _look(start: Start, command: str) -> Outcome:
         len(run.calls),
         tuple(held),
         run.ended,
+        run.last_lines,
         len(run.losses),
         _first_loss(run),
         len(first) if repeated else 0,

@@ -82,6 +82,8 @@ class Run:
     script: str
     ended: str = ""
     """Why the script ended before its end; "time" where it was stopped; empty where it ran through."""
+    last_lines: str = ""
+    """The last lines that it printed."""
     failed_at: Place = NOWHERE
     obstacle: Obstacle | None = None
     """What it lacked, where that is what ended it."""

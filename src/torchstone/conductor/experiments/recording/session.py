@@ -36,6 +36,9 @@ from torchstone.starting.supplies import Supply
 CPU_SECONDS = 20.0
 """A default run that ended in NaN took 20 s while runs of four steps saw nothing."""
 
+_MOST_PRINTED = 400
+"""Characters of the last lines that a program prints: the message of argparse with its usage."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -117,9 +120,9 @@ def run_script(start: Start, run: Run, places: Where, lookups: Lookups) -> None:
     path = start.root / start.script
     sys.argv = [str(path), *add_arguments(start.arguments, start.supplies)]
     sys.path[:0] = [str(path.parent), str(start.root)]
-    nothing = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             start_program(str(path))
     except EnoughError:
         run.ended = "time"
@@ -131,3 +134,14 @@ def run_script(start: Start, run: Run, places: Where, lookups: Lookups) -> None:
         run.failed_at = places.last_raised(error)
         run.obstacle = find_any_obstacle(error, start.supplies, lookups)
         run.stack = own_lines(error, places.is_own)
+    run.last_lines = last_lines_of(printed.getvalue())
+
+
+def last_lines_of(text: str) -> str:
+    """Whole lines from the end of a text, as many as fit, on one line."""
+    kept: list[str] = []
+    for line in reversed(text.rstrip().splitlines()):
+        if sum(map(len, kept)) + len(line) > _MOST_PRINTED:
+            break
+        kept.append(line)
+    return " | ".join(reversed(kept))

@@ -140,6 +140,8 @@ def _factors(run: Run, optimizer: int) -> Iterator[Factor]:
     for loader in dict.fromkeys(item.loader for item in training):
         first = sum(item.loader == loader and item.turn == 0 for item in training)
         yield Factor(first, Text("the number of batches in an epoch", "每个 epoch 的批数"))
+        size = max(len(item.samples) for item in training if item.loader == loader)
+        yield Factor(size, Text("the number of samples in a batch", "每批的样本数"))
         turns = len({item.turn for item in training if item.loader == loader})
         yield Factor(
             steps / max(turns, 1),
