@@ -36,12 +36,19 @@ class CheckpointResult:
 
 _STATIC = ("lint",)
 """Tools that read and run nothing: their silence alone passes no point that runs could fail."""
+_ASKING = {"probes": "PR", "experiments": "EX"}
+"""Tools that say of each rule whether it was asked, with the beginning of their rules."""
 
 
 def decide(
-    scenario: str, checkpoint: Checkpoint, findings: Iterable[Finding], ran: Collection[str]
+    scenario: str,
+    checkpoint: Checkpoint,
+    findings: Iterable[Finding],
+    ran: Collection[str],
+    held: Collection[str],
 ) -> CheckpointResult:
-    """Failed by the first finding of its rules; passed only where its tools really ran."""
+    """Failed by the first finding of its rules; passed only where its tools really ran, and asked a rule of it:
+    `held` are the rules that were asked of something which could have broken them."""
     against = [item for item in findings if decides(checkpoint, item.rule)]
     serious = [item for item in against if item.severity is not Severity.LOW]
     if serious:
@@ -56,18 +63,25 @@ def decide(
         return CheckpointResult(scenario, checkpoint.title, "warning", Text(
             f"not decided: {names} did not run", f"未判定：{names} 未运行",
         ))  # fmt: skip
+    decided = [name for name in sorted(held) if decides(checkpoint, name)]
+    used = [name for name in used if _has_asked(name, decided)]
     running = [name for name in checkpoint.tools if name not in _STATIC]
     if running and not set(used) - set(_STATIC):
         names = ", ".join(running)
         return CheckpointResult(scenario, checkpoint.title, "warning", Text(
-            f"not decided: the static rules found nothing, and {names} saw nothing of the program",
-            f"未判定：静态规则未发现问题，但 {names} 未能观察到程序运行",
+            f"not decided: {names} saw nothing in the program that could have broken it",
+            f"未判定：{names} 在程序运行中没有观察到可能违反该项的内容",
         ))  # fmt: skip
-    rules = ", ".join(checkpoint.rules)
+    others = [name for name in checkpoint.rules if not name.startswith(tuple(_ASKING.values()))]
+    rules = ", ".join((*decided, *others))
     return CheckpointResult(scenario, checkpoint.title, "good", Text(
         f"passed: {', '.join(used)} ran, and none of {rules} was found",
         f"通过：{'、'.join(used)} 已运行，未发现 {rules}",
     ))  # fmt: skip
+
+
+def _has_asked(tool: str, decided: Iterable[str]) -> bool:
+    return tool not in _ASKING or any(name.startswith(_ASKING[tool]) for name in decided)
 
 
 def decides(checkpoint: Checkpoint, rule: str) -> bool:

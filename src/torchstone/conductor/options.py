@@ -91,6 +91,6 @@ class ReviewOptions:
         "先按项目的依赖创建环境：只用 wheel，位于项目文件夹之外", config=False,
     )  # fmt: skip
     allow_unconfined: bool = option(
-        False, "run the project's code even where this system has no walls for it",
+        False, "run the project's code even where this system has no sandbox for it",
         "即使本系统无法隔离，也运行项目代码", config=False,
     )  # fmt: skip

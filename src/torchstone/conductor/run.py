@@ -13,6 +13,7 @@ from torchstone.conductor.checkpoints import CheckpointResult, decide
 from torchstone.conductor.choices import Choice, Decision, Driver, Lead, Option, Proposal
 from torchstone.conductor.drivers.model import ModelDriver
 from torchstone.conductor.drivers.planner import Planner
+from torchstone.conductor.experiments import HOLDS
 from torchstone.conductor.experiments.checks.check import Check
 from torchstone.conductor.experiments.checks.reading import read_checks
 from torchstone.conductor.jobs.job import GOALS, Scope
@@ -398,8 +399,14 @@ def _retry(problem: str, ways: list[Solution]) -> Choice:
 def checkpoints_of(plan: Plan, execution: Execution) -> tuple[CheckpointResult, ...]:
     findings = [item for report in execution.reports for item in report.findings]
     ran = {item.tool for item in execution.results if item.looked}
+    held = {
+        item.name.removeprefix(HOLDS)
+        for report in execution.reports
+        for item in report.measures
+        if item.name.startswith(HOLDS)
+    }
     return tuple(
-        decide(name, checkpoint, findings, ran)
+        decide(name, checkpoint, findings, ran, held)
         for name in plan.scope.scenarios
         for checkpoint in all_scenarios()[name].CHECKPOINTS
     )

@@ -114,6 +114,8 @@ def run_relations(root: Path, variant: Variant, ranks: bool) -> Relations:
     ]
     held += ["EX201", "EX202"] if names.get(against_one.HELD) else []
     rows = [f"optimizer steps: {names['steps']:.0f}"] if "steps" in names else []
+    if not ranks and not names.get("steps"):
+        rows.append("no relation of training could be asked: give arguments with which it trains")
     rows += [gap.reason.say("en") for gap in report.gaps]
     return Relations(report.findings, tuple(held), "; ".join(rows))
 

@@ -44,5 +44,10 @@ def test_the_example_of_a_scenario_is_recognised(name: str) -> None:
 def test_silence_of_static_rules_alone_passes_nothing_that_runs_could_fail() -> None:
     checkpoint = all_scenarios()["amp"].CHECKPOINTS[0]
     assert set(checkpoint.tools) == {"probes", "lint"}
-    states = [decide("amp", checkpoint, (), ran).state for ran in ((), ("lint",), ("lint", "probes"))]  # fmt: skip
-    assert states == ["warning", "warning", "good"]
+    rule = next(name for name in checkpoint.rules if name.startswith("PR"))
+
+    def state(ran: tuple[str, ...], *held: str) -> str:
+        return decide("amp", checkpoint, (), ran, held).state
+
+    assert [state(()), state(("lint",), rule), state(("lint", "probes"))] == ["warning"] * 3
+    assert state(("lint", "probes"), rule) == "good"  # asked of something that could have broken it

@@ -147,7 +147,7 @@ def run_job(job: Job, copy: Copy, conditions: Conditions) -> ToolResult:
 
 
 _REFUSED = Text(
-    "it would run code of the project, and this system has no walls for that",
+    "it would run code of the project, and this system has no sandbox for that",
     "需要运行项目代码，而本系统无法提供隔离",
 )
 _ALLOW = "torchstone review --allow-unconfined, or Linux 5.13 or newer with user namespaces"

@@ -55,7 +55,7 @@ def interpret(
     findings, aside = _sorted_out(_unique(execution), scope, marks)
     own = [item for item in findings if item.tool not in OUTSIDE]
     others = [item for item in findings if item.tool in OUTSIDE]
-    groups = _patterns(_merged(own))
+    groups = _patterns(_merged(own, rules))
     ranks = _ranks(facts)
     problems = [_problem(group, others, rules, reach, ranks, marks, changed) for group in groups]
     problems.sort(key=_order)
@@ -149,14 +149,16 @@ def _why_aside(item: Finding, scope: Scope, marks: Marks) -> Text | None:
     return None
 
 
-def _merged(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings of different tools on one line are one problem; the strongest evidence leads."""
+def _merged(findings: Iterable[Finding], rules: Mapping[str, RuleInfo]) -> list[list[Finding]]:
+    """Findings of different tools on one line are one problem; the strongest evidence leads. A finding of
+    another effect with an edit of its own is another problem: its edit does not fix the first."""
     by_line: dict[tuple[str, int], list[list[Finding]]] = defaultdict(list)
     out: list[list[Finding]] = []
     for item in sorted(findings, key=_strength):
         here = by_line[item.path, item.line] if item.path and item.line else []
         for group in here:
-            if all(other.tool != item.tool for other in group):
+            fits = item.fix is None or effect_of(item, rules) == effect_of(group[0], rules)
+            if fits and all(other.tool != item.tool for other in group):
                 group.append(item)
                 break
         else:

@@ -1,6 +1,7 @@
 """The properties, one file each in the folder of its family; put a file there and it is checked.
 
-A module has `RULE` and `check(run)`, which yields a `Shown` for each line that breaks the property.
+A module has `RULE` and `check(run)`, which yields a `Shown` for each line that breaks the property,
+and calls `run.asks(RULE)` for everything it looks at that could break it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from torchstone.conductor.probes.harvest.operators import Operator, Producers
+from torchstone.conductor.probes.rules import ProbeRule
 from torchstone.core.place import NOWHERE, Place
 from torchstone.starting.obstacles import Obstacle
 
@@ -278,6 +279,8 @@ class Recording:
     """Scalars without a gradient that modules gave back in the first steps, by class."""
     not_probed: dict[str, str] = field(default_factory=dict)
     """What could not be called again, and why."""
+    asked: set[str] = field(default_factory=set)
+    """Ids of the rules that were asked of something which could have broken them."""
     steps: int = 0
     obstacle: Obstacle | None = None
     """What the script lacked, where that is what ended it."""
@@ -286,6 +289,10 @@ class Recording:
     ended: str = ""
     """Why the script ended before its end, or empty."""
     failed_at: Place = NOWHERE
+
+    def asks(self, rule: ProbeRule) -> None:
+        """Said by a check when it looks at something that could break the rule."""
+        self.asked.add(rule.id)
 
     def of(self, kind: type[E]) -> Iterator[E]:
         """Every event of a kind, in order."""

@@ -25,13 +25,15 @@ ASKED_OF_RANKS = (weights.DRIFT.id,)
 
 
 def held_by_ranks(ranks: list[RankFacts], shown: list[Shown]) -> tuple[str, ...]:
-    """Those that were decided and hold. Ranks that read the same data step with the same gradients whether they
-    are averaged or not."""
+    """Those that were decided and hold: all where every rank stepped, but ranks that read the same data step with
+    the same gradients whether they are averaged or not."""
+    broken = {item.rule.id for item in shown}
+    if len(ranks) < 2 or not all(item.digests for item in ranks):
+        return ()
     first = [item.batches[0][1] for item in ranks if item.batches]
     if len(first) < len(ranks) or len(set(first)) < 2:
-        return ()
-    broken = {item.rule.id for item in shown}
-    return tuple(name for name in ASKED_OF_RANKS if name not in broken)
+        broken |= set(ASKED_OF_RANKS)
+    return tuple(rule.id for rule in ALL_RULES if rule.id not in broken)
 
 
 def compare_ranks(root: Path, ranks: list[RankFacts]) -> list[Shown]:

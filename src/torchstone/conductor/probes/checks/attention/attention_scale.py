@@ -40,6 +40,7 @@ def check(run: Recording) -> Iterator[Shown]:
         parts = list(_products(producers, item.inputs[0], 1.0, 0))
         if not parts:
             continue
+        run.asks(RULE)
         place = parts[0].operator.place
         shown = _judge(run, parts, place) if place not in told else None
         if shown is not None:

@@ -33,6 +33,7 @@ def check(run: Recording) -> Iterator[Shown]:
         batch = _batch(case)
         if batch < 2:
             continue
+        run.asks(RULE)
         other = case.changed(functools.partial(_other_sample, batch=batch))
         before, after = case.run(), other.run()
         sizes = [difference(a[:-1], b[:-1]) for a, b in zip(before, after, strict=False)

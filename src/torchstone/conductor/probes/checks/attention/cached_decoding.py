@@ -99,6 +99,7 @@ def check(run: Recording) -> Iterator[Shown]:
             name = f"cached decoding of {type(session.module).__name__}"
             run.not_probed[name] = f"{type(error).__name__}: {str(error)[:160]}"
             continue
+        run.asks(RULE)
         told.add(type(session.module))
         if found is not None:
             yield found

@@ -38,6 +38,7 @@ def check(run: Recording) -> Iterator[Shown]:
         tokens = case.tokens
         if tokens is None:
             continue
+        run.asks(RULE)
         found = _leak(case, tokens)
         if found is None:
             continue

@@ -43,6 +43,7 @@ _TOLERANCE = 1e-3
 def check(run: Recording) -> Iterator[Shown]:
     for case in cases(run, stateless=False):
         for name, one, other in _forms(case):
+            run.asks(RULE)
             before, after = one.run(), other.run()
             size = max((difference(a, b) for a, b in zip(before, after, strict=False)), default=0.0)
             if size <= _TOLERANCE:

@@ -34,6 +34,7 @@ def check(run: Recording) -> Iterator[Shown]:
         makers = [producers.maker(given) for given in item.inputs]
         if any(maker is None or maker.name != "cat" or len(maker.inputs) < 2 for maker in makers):
             continue
+        run.asks(RULE)
         query, key = (_rotated(producers, maker) for maker in makers if maker is not None)
         if len(query) == len(key) and sorted(query) == sorted(key) and query != key:
             place = makers[1].place if makers[1] is not None else item.place

@@ -44,6 +44,7 @@ def check(run: Recording) -> Iterator[Shown]:
             mask = mask.expand(item.output.shape)
         except RuntimeError:
             continue
+        run.asks(RULE)
         open_rows = ~mask.all(-1, keepdim=True)
         weight = (
             float((item.output.float() * (mask & open_rows)).sum(-1).max()) if mask.any() else 0.0

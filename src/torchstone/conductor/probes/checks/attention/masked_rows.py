@@ -32,6 +32,7 @@ def check(run: Recording) -> Iterator[Shown]:
         masks = [item for item in case.tensors if _is_mask(item)]
         if len(masks) != 1 or not all(bool(torch.isfinite(item).all()) for item in case.run()):
             continue
+        run.asks(RULE)
         for closed in (False, True):
             other = case.changed(_closing(masks[0], closed))
             broken = [item for item in other.run() if bool(torch.isnan(item).any())]

@@ -34,6 +34,7 @@ def check(run: Recording) -> Iterator[Shown]:
         batch = sizes.pop() if len(sizes) == 1 else 0
         if batch < 3:
             continue
+        run.asks(RULE)
         smaller = case.changed(functools.partial(_without_last, batch=batch))
         trace = OperatorTrace(Where(run.root))
         try:

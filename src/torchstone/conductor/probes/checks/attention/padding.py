@@ -30,6 +30,7 @@ def check(run: Recording) -> Iterator[Shown]:
         found = _keep(case, tokens) if tokens is not None else None
         if tokens is None or found is None:
             continue
+        run.asks(RULE)
         padded, keep = found
         other = with_other_tokens(padded, ~keep)
         size = max(

@@ -33,6 +33,7 @@ _MOST_SPREAD = 1.0
 
 def check(run: Recording) -> Iterator[Shown]:
     for routing in routings(run):
+        run.asks(RULE)
         dropped = float((routing.weights.abs().sum(-1) == 0).float().mean())
         top = next(item for item in routing.operators if item.name == "topk")
         if dropped > _MOST_DROPPED:

@@ -31,6 +31,7 @@ _TINY = 1e-6
 
 def check(run: Recording) -> Iterator[Shown]:
     for routing in routings(run):
+        run.asks(RULE)
         acting = (routing.weights.abs() > _TINY).sum(-1)
         wanted = routing.chosen.shape[1]
         few = (acting < wanted) & (acting > 0)

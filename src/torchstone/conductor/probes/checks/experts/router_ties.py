@@ -29,6 +29,7 @@ def check(run: Recording) -> Iterator[Shown]:
         scores, count = item.inputs[0], item.outputs[0].shape[-1]
         if count >= scores.shape[-1] or scores.dim() < 2 or not scores.is_floating_point():
             continue
+        run.asks(RULE)
         ordered = scores.detach().float().sort(-1, descending=True).values
         share = float((ordered[..., count - 1] == ordered[..., count]).float().mean())
         if share > _MOST_SHARE:

@@ -29,6 +29,8 @@ def check(run: Recording) -> Iterator[Shown]:
     for routing in routings(run):
         sums = routing.weights.sum(-1)
         top_k = routing.chosen.shape[1]
+        if top_k > 1:
+            run.asks(RULE)
         if top_k < 2 or bool(((sums - 1).abs() < _CLOSE).all()) or bool(sums.std() < _CLOSE):
             continue
         over_tokens = abs(float(sums.sum()) - top_k) < 0.05 * top_k and len(sums) > 2 * top_k

@@ -38,6 +38,7 @@ def check(run: Recording) -> Iterator[Shown]:
     for case in cases(run):
         biases = _biases(case)
         if biases:
+            run.asks(RULE)
             yield from _leaks(run, case, biases)
     yield from _wrong_way(run)
 

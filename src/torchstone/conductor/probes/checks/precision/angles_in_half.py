@@ -26,7 +26,10 @@ _HALVES = (torch.float16, torch.bfloat16)
 def check(run: Recording) -> Iterator[Shown]:
     producers = run.producers()
     for item in producers.operators:
-        if item.name not in ("cos", "sin") or item.inputs[0].dtype not in _HALVES:
+        if item.name not in ("cos", "sin"):
+            continue
+        run.asks(RULE)
+        if item.inputs[0].dtype not in _HALVES:
             continue
         made = producers.maker(item.inputs[0])
         place = (

@@ -31,7 +31,10 @@ def check(run: Recording) -> Iterator[Shown]:
         if item.name not in ("add", "clamp", "clamp_min") or len(item.args) < 2:
             continue
         eps = item.args[1]
-        if not isinstance(eps, float) or item.inputs[0].dtype is not torch.float16 or eps == 0.0:
+        if not isinstance(eps, float) or eps == 0.0:
+            continue
+        run.asks(RULE)
+        if item.inputs[0].dtype is not torch.float16:
             continue
         if float(torch.tensor(eps, dtype=torch.float16)) != 0.0:
             continue

@@ -30,6 +30,7 @@ RULE = ProbeRule(
 def check(run: Recording) -> Iterator[Shown]:
     scopes = {(place.path, place.scope) for place in run.autocasts}
     for loss in run.of(Loss):
+        run.asks(RULE)
         if loss.dtype not in (torch.float16, torch.bfloat16):
             continue
         outside = [place for place in loss.stack if (place.path, place.scope) in scopes]

@@ -22,6 +22,7 @@ RULE = ProbeRule(
 
 def check(run: Recording) -> Iterator[Shown]:
     for step in run.of(OptimizerStep):
+        run.asks(RULE)
         if step.halves:
             place = run.optimizer_places.get(step.optimizer) or step.place
             yield Shown(

@@ -31,7 +31,10 @@ _SUMS = ("mean", "sum", "var", "std", "var_mean", "norm", "linalg_vector_norm")
 def check(run: Recording) -> Iterator[Shown]:
     producers = run.producers()
     for item in producers.operators:
-        if item.name not in _SUMS or not item.inputs or item.inputs[0].dtype not in _HALVES:
+        if item.name not in _SUMS or not item.inputs:
+            continue
+        run.asks(RULE)
+        if item.inputs[0].dtype not in _HALVES:
             continue
         if item.output.dtype not in _HALVES or item.inputs[0].dim() < 2:
             continue

@@ -34,7 +34,10 @@ def check(run: Recording) -> Iterator[Shown]:
         if item.name not in ("topk", "argmax"):
             continue
         product = _product(producers, item)
-        if product is None or product.output.dtype not in _HALVES or product.place in told:
+        if product is None:
+            continue
+        run.asks(RULE)
+        if product.output.dtype not in _HALVES or product.place in told:
             continue
         if product.output.shape[-1] > 512:  # a vocabulary: tokens are sampled, not routed
             continue

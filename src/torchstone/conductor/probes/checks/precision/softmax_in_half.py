@@ -32,7 +32,10 @@ _HALVES = (torch.float16, torch.bfloat16)
 def check(run: Recording) -> Iterator[Shown]:
     producers = run.producers()
     for item in producers.operators:
-        if item.name not in ("_softmax", "_log_softmax") or item.inputs[0].dtype not in _HALVES:
+        if item.name not in ("_softmax", "_log_softmax"):
+            continue
+        run.asks(RULE)
+        if item.inputs[0].dtype not in _HALVES:
             continue
         if item.outputs[0].dtype not in _HALVES or _is_fused(run, item.place):
             continue

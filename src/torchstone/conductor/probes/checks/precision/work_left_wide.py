@@ -37,6 +37,8 @@ def check(run: Recording) -> Iterator[Shown]:
         if item.outside and item.output.dtype is torch.float32:
             wide[item.place] = wide.get(item.place, 0.0) + flops
     total = sum(work.values())
+    if work[False]:
+        run.asks(RULE)
     share = sum(wide.values()) / total if total else 0.0
     if share > _MOST_SHARE and work[False]:
         yield Shown(

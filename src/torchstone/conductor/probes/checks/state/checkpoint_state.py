@@ -30,6 +30,8 @@ def check(run: Recording) -> Iterator[Shown]:
     for save in run.of(Save):
         resumes = save.kinds & {"optimizer", "scheduler", "scaler", "counter"}
         missing = sorted(needed - save.kinds)
+        if "model" in save.kinds and resumes:
+            run.asks(RULE)
         if "model" not in save.kinds or not resumes or not missing:
             continue
         yield Shown(

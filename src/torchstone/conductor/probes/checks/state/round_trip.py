@@ -36,6 +36,7 @@ def check(run: Recording) -> Iterator[Shown]:
         fresh = run.fresh.get(id(case.call.module))
         if fresh is None:
             continue
+        run.asks(RULE)
         other = copy.deepcopy(fresh).float().eval()
         other.load_state_dict(case.module.state_dict())
         before, after = case.run(), replace(case, module=other).run()

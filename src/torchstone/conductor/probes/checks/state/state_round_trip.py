@@ -30,6 +30,7 @@ RULE = ProbeRule(
 def check(run: Recording) -> Iterator[Shown]:
     told: set[tuple[type, str]] = set()
     for module in run.modules:
+        run.asks(RULE)
         for name, value in vars(module).items():
             if (
                 not isinstance(value, torch.Tensor)

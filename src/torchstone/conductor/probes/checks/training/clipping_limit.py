@@ -31,6 +31,8 @@ def check(run: Recording) -> Iterator[Shown]:
     clip: Clip | None = None
     late: Clip | None = None
     clips = list(run.of(Clip))
+    if clips:
+        run.asks(RULE)
     for event in run.events:
         if isinstance(event, Backward):
             clip = None

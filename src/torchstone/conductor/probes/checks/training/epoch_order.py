@@ -29,6 +29,8 @@ def check(run: Recording) -> Iterator[Shown]:
     for event in run.of(LoaderPass):
         if not event.distributed or not event.shuffles or len(event.order) < 4:
             continue
+        if event.loader in last:
+            run.asks(RULE)
         if last.get(event.loader) == event.order:
             yield Shown(
                 RULE, event.place,

@@ -26,6 +26,8 @@ RULE = ProbeRule(
 
 def check(run: Recording) -> Iterator[Shown]:
     calls = list(evaluation_calls(run))
+    if calls:
+        run.asks(RULE)
     wrong = [call for call in calls if call.grad and not call.training]
     if wrong:
         place = own_place(run, wrong[0])

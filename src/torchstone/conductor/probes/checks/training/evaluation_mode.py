@@ -31,7 +31,10 @@ def check(run: Recording) -> Iterator[Shown]:
     modules = {id(module): module for module in run.top_modules()}
     for call in evaluation_calls(run):
         module = modules.get(call.module)
-        if not call.training or module is None or not depends_on_mode(module):
+        if module is None or not depends_on_mode(module):
+            continue
+        run.asks(RULE)
+        if not call.training:
             continue
         place = own_place(run, call)
         yield Shown(

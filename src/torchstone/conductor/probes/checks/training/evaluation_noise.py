@@ -33,6 +33,7 @@ _RANDOM = frozenset(
 def check(run: Recording) -> Iterator[Shown]:
     told: set[Place] = set()
     for case in cases(run):
+        run.asks(RULE)
         random = [item for item in case.traced(run) if item.name in _RANDOM]
         if not random:
             continue

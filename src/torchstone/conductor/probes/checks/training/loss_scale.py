@@ -36,6 +36,8 @@ def check(run: Recording) -> Iterator[Shown]:
             return
     calls = [event for event in run.of(Scaling) if event.enabled]
     steps = [event for event in calls if event.method == "step"]
+    if steps:
+        run.asks(RULE)
     if len(steps) > 1 and not any(event.method == "update" for event in calls):
         place = steps[0].place
         yield Shown(

@@ -30,6 +30,7 @@ def check(run: Recording) -> Iterator[Shown]:
     terms = list(run.of(LossTerm))
     if not terms:
         return
+    run.asks(RULE)
     producers = run.producers()
     told: set[Place] = set()
     for term in terms:

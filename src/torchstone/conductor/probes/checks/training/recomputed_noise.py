@@ -24,6 +24,7 @@ RULE = ProbeRule(
 
 def check(run: Recording) -> Iterator[Shown]:
     for event in run.of(Recomputed):
+        run.asks(RULE)
         if event.drawn:
             yield Shown(
                 RULE, event.place,

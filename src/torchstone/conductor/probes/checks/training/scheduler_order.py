@@ -39,6 +39,7 @@ def check(run: Recording) -> Iterator[Shown]:
             stepped, since = True, 0
         elif isinstance(event, SchedulerStep):
             since += 1
+            run.asks(RULE)
             if not stepped and any(True for _ in run.of(OptimizerStep)):
                 yield _shown(run, event, Text("the schedule moves before the first optimizer step",
                                               "调度器在第一次优化器更新之前就已前进"))  # fmt: skip

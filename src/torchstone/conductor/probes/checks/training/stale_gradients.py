@@ -25,6 +25,8 @@ RULE = ProbeRule(
 
 def check(run: Recording) -> Iterator[Shown]:
     steps = list(run.of(OptimizerStep))
+    if len(steps) > 1:
+        run.asks(RULE)
     stale = [step for step in steps if step.stale]
     if stale:
         place = stale[0].place

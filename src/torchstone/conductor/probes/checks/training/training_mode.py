@@ -30,6 +30,8 @@ def check(run: Recording) -> Iterator[Shown]:
     calls = list(training_calls(run))
     wrong = [call for call in calls if not call.training]
     switched = [event for event in run.of(ModeChange) if not event.training]
+    if calls and switched:
+        run.asks(RULE)
     if not wrong or not switched or not any(call.training for call in calls):
         return
     module = modules.get(wrong[0].module)

@@ -35,6 +35,7 @@ def check(run: Recording) -> Iterator[Shown]:
     modules = [module for module in run.top_modules() if id(module) in trained]
     if len(steps) < 2 or not modules:
         return
+    run.asks(RULE)
     with_gradient = {item for step in steps for item in step.with_gradient}
     owned = with_gradient | {item for step in steps for item in step.without_gradient}
     told: set[tuple[str, str]] = set()
