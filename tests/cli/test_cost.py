@@ -98,6 +98,16 @@ def test_sweep_devices_and_serving(project: Path, capsys: pytest.CaptureFixture[
     assert all(row[1] == row[2] for row in forms["rows"])  # counted, and by closed form
 
 
+def test_the_kv_cache_is_part_of_the_peak(capsys: pytest.CaptureFixture[str]) -> None:
+    """A headline of 15 GiB beside "does not fit on 80 GB" contradicts itself."""
+    words = ["cost", "hf:llama-3-8b", "--dtype", "bf16", "--device", "h100", "--lang", "en"]
+    assert run([*words, "--context", "512k"]) == 1
+    said = capsys.readouterr().out
+    assert "79.33 GiB at peak. Does not fit" in said.splitlines()[0]
+    assert "KV cache 64 GiB" in said
+    assert "one pass and the KV cache" in said
+
+
 def test_points_of_a_sweep_that_do_not_fit_are_on_the_first_screen(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

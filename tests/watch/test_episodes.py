@@ -181,3 +181,37 @@ def test_a_run_of_nan_only_has_a_report_and_no_baseline(
     )
     assert {tile.value for tile in report.answer.tiles} >= {"NaN"}
     assert "NaN" in report.to("html")
+
+
+def test_a_weak_early_sign_does_not_head_the_report(recorded: Path) -> None:
+    """What the headline, the finding and the next command name is the severe alert of the episode."""
+    run = load_run(recorded)
+    weak = {**run.alerts[0], "signal": "step_angle", "severity": "LOW", "en": "early", "zh": "早"}
+    step = int(run.alerts[0]["step"])
+    for alert in run.alerts:
+        alert["opens"] = False
+    run.events.insert(0, {**weak, "step": step - 9, "opens": True})
+    assert len(run.episodes) == 1
+    report = report_of(run)
+    assert report.answer is not None
+    assert report.answer.headline.en.startswith(f"Not healthy since step {step}: gradient norm")
+    assert report.answer.next == ("torchstone explain watch-grad-norm",)
+    [finding] = report.findings
+    assert finding.name == "grad-norm"
+    assert f"also: step_angle (step {step - 9})" in finding.message("en")
+
+
+def test_the_gradient_norm_of_a_run_that_ended_as_nan_is_nan(tmp_path: Path) -> None:
+    toy = Toy()
+    toy.watched(None, steps=30, folder=tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    place = run.columns.index("grad_norm")
+    run.scalars[20:, place] = float("nan")
+    tiles = report_of(run).answer.tiles  # type: ignore[union-attr]
+    assert not [tile for tile in tiles if tile.value == "NaN/Inf"], "steps that were not read"
+    alert = {"event": "alert", "step": 21, "signal": "non_finite", "severity": "HIGH"}
+    run.events.append({**alert, "opens": True})
+    tiles = report_of(run).answer.tiles  # type: ignore[union-attr]
+    [tile] = [tile for tile in tiles if tile.value == "NaN/Inf"]
+    assert isinstance(tile.note, Text)
+    assert tile.note.en.startswith("since step 21; ")

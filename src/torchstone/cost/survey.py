@@ -109,7 +109,7 @@ def survey(
     guessed = not options.input and target.inputs is None
     replaced = "" if guessed else inputs.replaced_batch(batches[0])
     about = [*_about(options, given, guessed, replaced), *_about_tuning(options, changed)]
-    answer = with_devices(report, about, times, verdicts)
+    answer = with_devices(report, about, times, verdicts, cached)
     if plan is None and (missing := [item for item in verdicts if not item.fits]):
         tried = what_helps(options, missing[0].device, lengths[0] or _length(given), _try)
         answer = replace(answer, lines=(*tried, *answer.lines))

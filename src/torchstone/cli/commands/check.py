@@ -75,9 +75,10 @@ def _write_baseline(report: Report, options: CheckOptions, common: CommonOptions
 
     baseline.write(report.findings, Path(options.write_baseline))
     count = len(report.findings)
+    noun = "finding" if count == 1 else "findings"
     _say(
         common,
-        f"{count} findings recorded; next: torchstone check --baseline {options.write_baseline}",
+        f"{count} {noun} recorded; next: torchstone check --baseline {options.write_baseline}",
         f"已记录 {count} 个问题；下一步：torchstone check --baseline {options.write_baseline}",
     )
     return 3 if report.failed else 0

@@ -70,8 +70,9 @@ def with_devices(
     about: Sequence[Fact],
     times: Sequence[tuple[Device, Duration]],
     fits: Sequence[Fit],
+    cached: int = 0,
 ) -> Answer:
-    """The same answer with what was asked of devices."""
+    """The same answer with what was asked of devices; `cached` is the KV cache in bytes."""
     answer = report.answer or cost_answer(report)
     tiles = [*answer.tiles]
     headline = answer.headline
@@ -85,6 +86,15 @@ def with_devices(
             headline.en.replace(f"{alone} at peak", f"{size} per device"),
             headline.zh.replace(f"峰值内存 {alone}", f"单卡峰值 {size}"),
         )
+    elif cached:
+        alone, size = (human(peak_of(report.cost) + more, "B") for more in (0, cached))
+        tiles[2] = replace(
+            tiles[2], value=size, note=Text("one pass and the KV cache", "单次前向与 KV 缓存")
+        )
+        headline = Text(
+            headline.en.replace(f"{alone} at peak", f"{size} at peak"),
+            headline.zh.replace(f"峰值内存 {alone}", f"峰值内存 {size}"),
+        )
     for (device, duration), fit in zip(times, fits, strict=True):
         tiles.append(_time_tile(device, duration))
         tiles.append(_fit_tile(fit))
@@ -95,7 +105,7 @@ def with_devices(
         ". ".join([headline.en, *(item.en for item in verdicts)]),
         "。".join([headline.zh, *(item.zh for item in verdicts)]),
     )
-    stack: tuple[Evidence, ...] = (memory_stack(report, fits),)
+    stack: tuple[Evidence, ...] = (memory_stack(report, fits, cached),)
     return replace(
         answer, headline=headline, state=state, about=(*about, *answer.about),
         tiles=tuple(tiles), pictures=stack,
@@ -152,7 +162,7 @@ def _fit_words(fit: Fit) -> Text:
     return Text(f"Does not fit on {name}: {left} missing", f"放不进 {name}：还差 {left}")
 
 
-def memory_stack(report: CostReport, fits: Sequence[Fit]) -> Stack:
+def memory_stack(report: CostReport, fits: Sequence[Fit], cached: int = 0) -> Stack:
     """Peak memory by what it is for; the rest of the peak is what is alive only for a moment.
 
     Under a plan it is that of the fullest device, whose parts add up to an upper bound.
@@ -172,7 +182,10 @@ def memory_stack(report: CostReport, fits: Sequence[Fit]) -> Stack:
         held = tuple(Part(label, float(size)) for label, size in known if size)
         return Stack(title, held, "B", how, limits)
     title = Text("Memory at the peak, by part", "峰值时刻的内存构成")
-    return Stack(title, tuple(_parts_at_peak(report.cost.memory)), "B", LIVES, limits)
+    parts = [*_parts_at_peak(report.cost.memory)]
+    if cached:
+        parts.append(Part(LABELS["cache"], float(cached)))
+    return Stack(title, tuple(parts), "B", LIVES, limits)
 
 
 _WORKING = {

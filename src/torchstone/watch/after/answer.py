@@ -39,7 +39,7 @@ _USUAL_SPREADS = 3.0
 
 def run_answer(run: Run, overhead: float | None) -> Answer:
     """What a person wants to know of a run."""
-    episodes = run.episodes
+    episodes = sorted(map(worst_first, run.episodes), key=lambda item: _severity(item).rank)
     steps = int(run.scalars[-1, 0]) if len(run.scalars) else 0
     severe = [item for item in episodes if _severity(item) is Severity.HIGH]
     over = bool(episodes) and _is_over(run, episodes)
@@ -54,6 +54,16 @@ def run_answer(run: Run, overhead: float | None) -> Answer:
         if episodes
         else (),
     )
+
+
+def worst_first(episode: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An episode that a weak sign opened is told from its first severe alert on: a LOW says what moved
+    early, not what went wrong."""
+    level = _severity(episode)
+    if _severity(episode[:1]) is not Severity.LOW or level is Severity.LOW:
+        return episode
+    lead = next(alert for alert in episode if _severity([alert]) is level)
+    return [lead, *(alert for alert in episode if alert is not lead)]
 
 
 def _origins(run: Run) -> Iterator[Text]:
@@ -73,7 +83,11 @@ def _is_over(run: Run, episodes: list[list[dict[str, Any]]]) -> bool:
                 return False
         elif alert.get("channel") != "spike":
             return False
-    return int(run.scalars[-1, 0]) - max(int(e[-1]["step"]) for e in episodes) >= _SETTLED
+    return int(run.scalars[-1, 0]) - _last_step(episodes) >= _SETTLED
+
+
+def _last_step(episodes: list[list[dict[str, Any]]]) -> int:
+    return max(int(alert["step"]) for episode in episodes for alert in episode)
 
 
 def _headline(
@@ -94,7 +108,7 @@ def _headline(
     if signal is not None and signal.limits is None:  # a state such as NaN has no usual range
         left = Text("", "")
     if over:
-        last = int(episodes[-1][-1]["step"])
+        last = _last_step(episodes)
         return Text(
             f"Alert at step {step:,}: {what.en}{left.en}{more.en}; nothing unusual after step {last:,}",
             f"第 {step:,} 步告警：{what.zh}{left.zh}{more.zh}；第 {last:,} 步之后没有异常",
@@ -156,8 +170,8 @@ def _tiles(run: Run, steps: int, overhead: float | None) -> tuple[Tile, ...]:
         good = values[np.isfinite(values)]
         if len(values) and not len(good):
             tiles.append(Tile(column_title(name), "NaN", Text("at every step", "每一步"), "bad"))
-        if name == "loss" and len(good) and not np.isfinite(values[-1]):
-            tiles.append(_lost_tile(values, good))
+        if len(good) and _ended_as_nan(run, name):
+            tiles.append(_lost_tile(name, values, good))
         elif len(good):
             low, high = float(good.min()), float(good.max())
             tiles.append(Tile(column_title(name), f"{good[-1]:.4g}",
@@ -167,12 +181,21 @@ def _tiles(run: Run, steps: int, overhead: float | None) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _lost_tile(values: NDArray[np.float64], good: NDArray[np.float64]) -> Tile:
-    """A loss that is no longer finite, with the last one that was."""
+def _ended_as_nan(run: Run, name: str) -> bool:
+    """Gradients of steps that were not read are NaN in the record too: an alert tells them apart."""
+    finite = np.isfinite(run.column(name))
+    if name == "loss":
+        return not finite[-1]
+    last = float(run.scalars[finite, 0][-1])
+    return any(alert["signal"] == "non_finite" and alert["step"] > last for alert in run.alerts)
+
+
+def _lost_tile(name: str, values: NDArray[np.float64], good: NDArray[np.float64]) -> Tile:
+    """A signal that is no longer finite, with its last finite value."""
     at = int(np.flatnonzero(np.isfinite(values))[-1]) + 1
     return Tile(
-        column_title("loss"),
-        "NaN" if np.isnan(values[-1]) else "Inf",
+        column_title(name),
+        "NaN/Inf" if name != "loss" else "NaN" if np.isnan(values[-1]) else "Inf",
         Text(
             f"since step {at + 1:,}; {good[-1]:.4g} before",
             f"自第 {at + 1:,} 步起；此前为 {good[-1]:.4g}",

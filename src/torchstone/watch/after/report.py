@@ -18,7 +18,7 @@ from torchstone.core.pictures import Evidence, Heatmap, Plot, Series, Table
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
 from torchstone.runtime.number_formats import NumberFormat
-from torchstone.watch.after.answer import run_answer
+from torchstone.watch.after.answer import run_answer, worst_first
 from torchstone.watch.after.exponents import asked_first, exponents
 from torchstone.watch.after.replay import replay
 from torchstone.watch.after.thinning import kept_points
@@ -159,8 +159,8 @@ def _heat(name: str, layers: list[str], steps: list[int], values: NDArray[np.flo
 
 
 def _finding(run: Run, episode: list[dict[str, Any]]) -> Finding:
-    """An episode: the alert that opened it, with what followed from it as evidence."""
-    alert, *also = episode
+    """An episode: its leading alert, with the others as evidence."""
+    alert, *also = worst_first(episode)
     name = str(alert.get("signal", ""))
     signal = next((s for s in all_signals() if s.name == name), None)
     step = int(alert.get("step", 0))
