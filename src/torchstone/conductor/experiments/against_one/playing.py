@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -35,11 +35,17 @@ from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
 from torchstone.conductor.experiments.recording.training import EnoughError
 from torchstone.conductor.probes.harvest.group import FileGroup
-from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.conductor.probes.harvest.precision import (
+    RunMode,
+    emulate_autocast,
+    make_scalers_for_host,
+)
 from torchstone.observe.compat.layers import BatchNormBase
 from torchstone.observe.training import TRAINING, BackwardBegins, OptimizerMade, StepBegins
 from torchstone.observe.where import Where
 
+Autocast = Literal["off", "as written", "as on a GPU"]
+"""What regions of autocast do; on a GPU they cast by its lists, whatever device is here."""
 _DRAWS = (
     "rand",
     "randn",
@@ -68,8 +74,9 @@ class Player:
     weights: tuple[torch.Tensor, ...] = ()
     """Of rank 0, where every rank is to begin with them."""
     steps: int = STEPS
-    still: bool = True
-    """Without dropout and autocast, which differ from run to run without being wrong."""
+    dropout: bool = False
+    """Random numbers that differ from rank to rank without being wrong."""
+    autocast: Autocast = "off"
     tape: Tape = field(default_factory=Tape)
     _parameters: list[torch.Tensor] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -79,8 +86,9 @@ class Player:
     def play(self) -> Tape:
         run, places = Run(self.start.root, self.start.script), Where(self.start.root)
         lookups = prepare(self.start, self.rank, self.world, self.exchange)
-        if self.still:
+        if not self.dropout:
             switch_dropout_off()
+        if self.autocast == "off":
             switch_autocast_off()
         TRAINING.subscribe(self._before_backward, BackwardBegins)
         TRAINING.subscribe(self._optimizer_made, OptimizerMade)
@@ -88,7 +96,10 @@ class Player:
         self._watch_loaders()
         self._watch_draws(places)
         FileGroup.heard = staticmethod(self._heard)
-        with RunMode():
+        with RunMode() as mode:
+            if self.autocast == "as on a GPU":
+                emulate_autocast(mode, lambda _: None)
+                make_scalers_for_host(lambda _: None)
             sys.setprofile(self._returned)
             try:
                 run_script(self.start, run, places, lookups)

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from torchstone.conductor.experiments.against_one.comparing import first_difference
-from torchstone.conductor.experiments.against_one.playing import Player
+from torchstone.conductor.experiments.against_one.playing import Autocast, Player
 from torchstone.conductor.experiments.against_one.tape import (
     CannotJoinError,
     Tape,
@@ -175,7 +175,17 @@ def _write_tape(
     folder: Path,
 ) -> str:
     exchange = str(folder / "store") if world > 1 else ""
-    player = Player(start, rank, world, exchange, given, steps=steps, still=still)
+    autocast: Autocast = "off" if still else "as written"
+    player = Player(
+        start,
+        rank,
+        world,
+        exchange,
+        given,
+        steps=steps,
+        dropout=not still,
+        autocast=autocast,
+    )
     tape = player.play()
     if tape.ended.startswith(CannotJoinError.__name__):
         tape.gradients.clear()
