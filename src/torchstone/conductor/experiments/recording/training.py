@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 from torchstone.conductor.experiments.recording.run import (
     Batch,
     Broadcast,
+    Classification,
     Loader,
     Loss,
     Run,
@@ -78,6 +79,20 @@ class TrainingRecorder:
         TRAINING.subscribe(self._loads, StateLoads)
         TRAINING.subscribe(self._loader_made, LoaderMade)
         self._watch_batches()
+        self._watch_autocast()
+
+    def _watch_autocast(self) -> None:
+        """Asked of the arguments: without a GPU a region of one is off."""
+        kind: Any = torch.amp.autocast_mode.autocast
+        init = kind.__init__
+
+        def made(
+            region: Any, device_type: str, dtype: Any = None, enabled: bool = True, *rest: Any
+        ) -> None:
+            init(region, device_type, dtype, enabled, *rest)
+            self.run.autocast |= bool(enabled) and not self.quiet
+
+        kind.__init__ = made
 
     def _backward(self, event: BackwardBegins) -> None:
         self.backwards += 1
@@ -215,8 +230,8 @@ def _is_own(module: nn.Module, state: Any) -> bool:
     return bool(tensors) and all(a.data_ptr() == b.data_ptr() for a, b in tensors)
 
 
-class BroadcastMode(TorchFunctionMode):
-    """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake."""
+class CallMode(TorchFunctionMode):
+    """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake, and the first loss over classes."""
 
     def __init__(self, run: Run, places: Where) -> None:
         super().__init__()
@@ -227,7 +242,22 @@ class BroadcastMode(TorchFunctionMode):
         if name in _STRETCHING and len(args) > 1 and _is_table(args[0], args[1]):
             left, right = tuple(args[0].shape), tuple(args[1].shape)
             self._run.broadcasts.append(Broadcast(self._places.own(2), name, left, right))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if func is nn.functional.cross_entropy and self._run.first_classification is None:
+            self._note_first_loss(result, args, kwargs or {})
+        return result
+
+    def _note_first_loss(self, loss: Any, args: Any, named: dict[str, Any]) -> None:
+        logits = args[0] if args else named.get("input")
+        mean = named.get("reduction", "mean") == "mean" and named.get("weight") is None
+        if not (
+            mean and isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1
+        ):
+            return
+        if isinstance(logits, torch.Tensor) and logits.dim() > 1 and not self._run.steps:
+            self._run.first_classification = Classification(
+                float(loss.detach()), logits.shape[1], self._places.own(2)
+            )
 
 
 def _is_table(one: Any, other: Any) -> bool:
