@@ -116,9 +116,9 @@ def test_the_number_of_the_processor_does_not_make_it_another_device(run: Run) -
 FORK = """
 import os, sys, time, torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-from torchstone.dryrun.harness import HarnessError
+from torchstone.dryrun.harness import HarnessError, check_can_copy
 from torchstone.dryrun.ranks.play import warm_up
-from torchstone.dryrun.script.autograd_engine import check_can_copy, engine_threads, start_engine
+from torchstone.observe.compat.autograd_engine import engine_threads, start_engine
 from torchstone.dryrun.script.settings import ScriptSettings
 def backward():
     torch.ones(1, requires_grad=True).sum().backward()
