@@ -30,10 +30,7 @@ RULE = Rule(
         zh="numpy 的浮点数默认是 float64：float32 的层会因此报错（expected Float but found Double），"
         "或使 GPU 计算慢 32 到 64 倍",
     ),
-    suggest=Text(
-        en="say the type: `{better}`",
-        zh="写明类型：`{better}`",
-    ),
+    suggest=Text(en="say the type: `{better}`", zh="写明类型：`{better}`"),
     title=Text(
         en="A tensor made from numpy values without a dtype is float64 and does not fit the "
         "model's float32",
@@ -72,8 +69,7 @@ tensors with uniform dtype）。
 （代码中任何地方出现 float64 或 double，注释不算）、不带 size 只抽取一个数（得到的是 Python float）以及测试中不报告。""",
     ),
     needs=("numpy",),
-    bad=(
-        """\
+    bad="""\
 import numpy as np
 import torch
 
@@ -81,24 +77,11 @@ def batch(model):
     x = torch.from_numpy(np.random.rand(8, 3))
     return model(x)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -    x = torch.from_numpy(np.random.rand(8, 3))
 +    x = torch.from_numpy(np.random.rand(8, 3)).float()
 """,
-    ),
-    good=(
-        """\
-import numpy as np
-import torch
-
-def batch(model):
-    x = torch.from_numpy(np.random.rand(8, 3)).float()
-    return model(x)
-""",
-    ),
 )
 _SAMPLERS = frozenset(
     f"numpy.random.{name}"

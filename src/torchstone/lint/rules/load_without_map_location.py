@@ -51,8 +51,7 @@ RULE = Rule(
         "- 只有一个 rank 会执行、或程序只用 accelerate 而不训练时不报告。\n"
         "- 修复标记为不安全：直接使用的张量会留在 CPU 上。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
@@ -61,25 +60,11 @@ def main(model, path, local_rank):
     state = torch.load(path, weights_only=True)
     model.load_state_dict(state["model"])
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6 +6 @@
 -    state = torch.load(path, weights_only=True)
 +    state = torch.load(path, weights_only=True, map_location="cpu")
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel
-
-def main(model, path, local_rank):
-    model = DistributedDataParallel(model.cuda(local_rank), device_ids=[local_rank])
-    state = torch.load(path, weights_only=True, map_location="cpu")
-    model.load_state_dict(state["model"])
-""",
-    ),
 )
 _STARTS = ("init_process_group", "DistributedDataParallel", "init_distributed_mode", "Accelerator",
            "init_distributed")  # fmt: skip

@@ -74,8 +74,7 @@ RULE = Rule(
         "循环把优化器或模型交给看不到源码的函数。\n"
         "- 没有循环的单步函数，仅当整个文件都没有清空梯度、且优化器在同一文件创建时才报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn, optim
 
@@ -88,29 +87,10 @@ for epoch in range(10):
         loss.backward()
         optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -9,0 +10 @@
 +        optimizer.zero_grad()
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch import nn, optim
-
-model = nn.Linear(10, 2)
-optimizer = optim.Adam(model.parameters(), lr=1e-4)
-criterion = nn.CrossEntropyLoss()
-for epoch in range(10):
-    for data, label in loader:
-        loss = criterion(model(data), label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-""",
-    ),
     needs=("backward", "step"),
 )
 
@@ -318,11 +298,7 @@ def _uses(scene: Scene, name: str) -> list[ast.Call]:
 
 
 def _fix(
-    scene: Scene,
-    call: ast.Call,
-    loop: ast.AST | None,
-    optimizer: ast.expr,
-    backward: Calls,
+    scene: Scene, call: ast.Call, loop: ast.AST | None, optimizer: ast.expr, backward: Calls
 ) -> Fix | None:
     """Clear before the one backward that stands beside the step."""
     statement = scene.statement(call)
