@@ -9,7 +9,7 @@ from itertools import chain
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import reads_of, torch_name
+from torchstone.lint.knowledge.amp import calls_given, torch_name
 from torchstone.lint.knowledge.flow import made
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
@@ -137,26 +137,12 @@ def _meets_model(call: ast.Call, scene: Scene) -> bool:
     parameter or buffer, a layer or a loss that gets it. A statistic on the host may be float64."""
     if scene.forward_of(call) is not None or scene.getitem_of(call) is not None:
         return True
-    places: list[ast.expr] = [call]
-    statement = scene.statement(call)
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            places += reads_of(scene, target) if isinstance(target, ast.Name) else []
-    return any(_goes_into_model(place, scene) for place in places)
-
-
-def _goes_into_model(place: ast.expr, scene: Scene) -> bool:
-    child: ast.AST = place
-    for up in scene.ancestors(place):
-        if isinstance(up, ast.Call) and up.func is not child:
-            full = scene.qualified(up.func)
-            if full.startswith("torch.nn.") or scene.last_name(up.func) in _STATE:
-                return True
-            if not full and scene.is_model(up.func):
-                return True
-        if isinstance(up, ast.stmt):
-            return False
-        child = up
+    for taker in calls_given(scene, call):
+        full = scene.qualified(taker.func)
+        if full.startswith("torch.nn.") or scene.last_name(taker.func) in _STATE:
+            return True
+        if not full and scene.is_model(taker.func):
+            return True
     return False
 
 
