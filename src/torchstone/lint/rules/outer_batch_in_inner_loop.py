@@ -83,9 +83,9 @@ def check(loop: ast.For, scene: Scene) -> Iterator[Hit]:
 
 def _reads(scene: Scene) -> set[tuple[ast.AST | None, str]]:
     """The names that each function reads; worked out once."""
-    found: set[tuple[ast.AST | None, str]] | None = scene.cache.get("reads")
+    found: set[tuple[ast.AST | None, str]] | None = scene.cache.get("names read by functions")
     if found is None:
-        found = scene.cache["reads"] = {
+        found = scene.cache["names read by functions"] = {
             (scene.function(node), node.id)
             for node in scene.all(ast.Name)
             if isinstance(node.ctx, ast.Load)
