@@ -70,16 +70,34 @@ _NO_NAME = Text(
 )
 
 
-@RULE.on(ast.ImportFrom)
-def check(node: ast.ImportFrom, scene: Scene) -> Iterator[Hit]:
-    """One finding for each statement."""
-    if scene.source.cell_starts or guarded(scene, node) or scene.enclosing(node, ast.If):
+@RULE.on_file
+def check(scene: Scene) -> Iterator[Hit]:
+    """One finding for a file: its first import that fails ends it."""
+    if scene.source.cell_starts:
         return
+    hits = [
+        hit
+        for node in scene.all(ast.ImportFrom)
+        if not guarded(scene, node) and not scene.enclosing(node, ast.If)
+        for hit in [_judge(node, scene)]
+        if hit is not None
+    ]
+    if hits:
+        first = min(hits, key=lambda hit: (hit.severity.rank, hit.node.lineno))  # type: ignore[attr-defined]
+        lines = ", ".join(
+            str(scene.source.place(hit.node.lineno)[1])  # type: ignore[attr-defined]
+            for hit in hits
+            if hit is not first
+        )
+        yield first._replace(say=_with(first.say, lines), args={**first.args, "lines": lines})
+
+
+def _judge(node: ast.ImportFrom, scene: Scene) -> Hit | None:
     for alias in node.names:
         lack = lack_of(scene, node, alias)
         if lack is not None:
             near = closest(lack.name or (node.module or "").rpartition(".")[2], lack.near)
-            yield RULE.at(
+            return RULE.at(
                 node,
                 say=_NO_NAME if lack.name else None,
                 severity=None if scene.function(node) is None else MEDIUM,
@@ -87,4 +105,13 @@ def check(node: ast.ImportFrom, scene: Scene) -> Iterator[Hit]:
                 name=lack.name,
                 meant=f" (`{near}`?)" if near else "",
             )
-            return
+    return None
+
+
+def _with(say: Text, lines: str) -> Text:
+    if not lines:
+        return say
+    return Text(
+        en=say.en + "; the imports of line {lines} fail, too",
+        zh=say.zh + "；第 {lines} 行的导入也会失败",
+    )
