@@ -80,6 +80,16 @@ def test_one_wrong_element_or_two_in_other_places_are_doubtful(spare_bytes: int)
         assert kept.doubtful(change(right.clone()), 1e-5)
 
 
+def test_errors_that_cancel_under_the_weights_of_another_answer_are_doubtful() -> None:
+    right = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    known, other = keep_output(right, 0), keep_output(right, 0)
+    wrong = right.clone()
+    wrong[3] += 1 / known.weights[3]
+    wrong[40] -= 1 / known.weights[40]
+    assert known.doubtful(wrong, 1e-5) == []
+    assert other.doubtful(wrong, 1e-5)
+
+
 def result(gate: str, status: str) -> GateResult:
     return GateResult(gate, status)  # type: ignore[arg-type]
 
@@ -152,8 +162,14 @@ def get_init_inputs():
         ("(x * self.weight).amax()", "stale", "passed"),
         ("torch.relu(-self.weight) * x", "weights", "undecided"),
         ("self.weight * x", "weights", "passed"),
+        ("torch.relu(-self.weight * x * x)", "families", "undecided"),
     ],
-    ids=["a maximum moves with another draw", "no weight is ever seen", "weights are seen"],
+    ids=[
+        "a maximum moves with another draw",
+        "no weight is ever seen",
+        "weights are seen",
+        "zero for every input",
+    ],
 )
 @pytest.mark.usefixtures("few_sizes")
 def test_gates_look_where_the_reference_moves(
