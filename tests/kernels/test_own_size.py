@@ -16,7 +16,7 @@ from torchstone.kernels.harness.judging.block_sums import keep_output
 from torchstone.kernels.harness.judging.slices import find_slicing, sampled_rows
 from torchstone.kernels.harness.reference.running import Reference
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.sessions.bad_problem import large_problem
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.effort import Effort
 from torchstone.kernels.sessions.full_size_run import prepare_question
 from torchstone.kernels.sessions.memory import memory_budget
@@ -192,7 +192,7 @@ def test_a_reference_that_runs_out_of_memory_at_its_own_size_is_a_limit() -> Non
         memory_bytes = 1 << 30
 
         def ask_referee(self, *_: object) -> None:
-            raise large_problem("huge", self.memory_bytes)
+            raise LargeProblemError("huge", self.memory_bytes)
 
     found = prepare_question(Asked())  # type: ignore[arg-type]
     assert isinstance(found, Text)
