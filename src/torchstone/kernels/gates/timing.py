@@ -10,6 +10,7 @@ from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.messages.to_referee import FindModes, MeasureSpeed, Modes, Speed
 from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.full_size_run import prepare_question
+from torchstone.kernels.sessions.limits import LimitError
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.stopwatch import (
@@ -100,7 +101,7 @@ def check(run: Run) -> GateResult:
         return GateResult(
             GATE.name, "skipped", Text("it ended while it was timed", "计时时进程结束")
         )
-    except LargeProblemError:
+    except (LargeProblemError, LimitError):
         return GateResult(GATE.name, "skipped", _NO_MEMORY)
     except UntimedError as refused:
         return GateResult(GATE.name, "failed", refused.what)

@@ -30,6 +30,7 @@ from torchstone.kernels.messages.to_referee import (
     TimeReference,
 )
 from torchstone.kernels.sessions.effort import clock_of
+from torchstone.kernels.sessions.limits import is_out_of_memory, ran_out
 from torchstone.kernels.sessions.question import Question
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session
@@ -102,6 +103,8 @@ class Stopwatch:
             os.kill(pid, signal.SIGSTOP)
         ours = self._clock() - start
         try:
+            if isinstance(reply, Told) and is_out_of_memory(reply, None):
+                raise ran_out("timing", self.run.memory_bytes)
             if isinstance(reply, Told):
                 raise UntimedError(_RAISES)
             if reply.number != number:
