@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import c_sample, torch_sample
 from torchstone.kernels.messages.to_referee import FindProbes, Probes
 from torchstone.kernels.sessions.calls import POISONED, Call
 from torchstone.kernels.sessions.run import Run
@@ -92,33 +93,15 @@ class ModelNew(torch.nn.Module):
         relu(x.numpy(), y.numpy())
         return y
 """,
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.where(x < -100, x, torch.relu(x))
-""",
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-void relu(const float *x, float *y, long n) {
+        "torch": torch_sample("""return torch.where(x < -100, x, torch.relu(x))
+"""),
+        "c": c_sample("""void relu(const float *x, float *y, long n) {
   long i = 0;
   for (; i + 8 <= n; i += 8)
     for (long j = i; j < i + 8; j++) y[j] = x[j] < 0 ? 0 : x[j];
   for (; i < n; i++) y[i] = x[i];
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
 )
 

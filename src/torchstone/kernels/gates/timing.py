@@ -6,6 +6,7 @@ from torchstone.core.evidence import Number
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.messages.to_referee import FindModes, MeasureSpeed, Modes, Speed
 from torchstone.kernels.sessions.bad_problem import LargeProblemError
@@ -56,13 +57,8 @@ GATE = Gate(
     needs_all=True,
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.clamp(x, min=0)
-""",
+        "torch": torch_sample("""return torch.clamp(x, min=0)
+"""),
     },
     bad={},
 )
