@@ -37,7 +37,7 @@ def documentation() -> str:
     except metadata.PackageNotFoundError:  # run from a source tree
         return ""
     for item in given:
-        label, _, address = item.partition(",")
+        label, _, address = str(item).partition(",")
         if label.strip().lower() == "documentation" and address.strip().startswith("https://"):
             return address.strip().rstrip("/")
     return ""
