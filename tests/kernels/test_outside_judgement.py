@@ -339,6 +339,11 @@ def helper(x):
     return x * 2
 
 
+found = {"warps": 4}
+WARPS = found["warps"]
+
+
+@triton.autotune(configs=list(filter(with_default, [found])), key=["n"])
 @triton.jit
 def kernel(x, y, n, BLOCK: tl.constexpr):
     tl.store(y, helper(tl.load(x)))
@@ -354,7 +359,7 @@ class ModelNew(torch.nn.Module):
     alone = kernels_alone(source, "triton")
     for name in ("SIZE = 128", "def helper", "def kernel", "import torch"):
         assert name in alone
-    for name in ("print", "relu", "ModelNew", "with_default"):
+    for name in ("print", "relu", "ModelNew", "with_default", "WARPS", "autotune"):
         assert name not in alone
 
 

@@ -164,6 +164,12 @@ def _notes(run: Run) -> list[Text]:
     if run.own_layouts:
         notes.append(Text("in the problem's own memory layout only (--layouts own)",
                           "仅限问题自身的内存布局（--layouts own）"))  # fmt: skip
+    if run.own_sizes:
+        notes.append(
+            Text(
+                "at the problem's own sizes only (--sizes own)", "仅限问题自身的尺寸（--sizes own）"
+            )
+        )
     if main.skipped:
         names = ", ".join(sorted(main.skipped))
         notes.append(Text(f"not for this problem: {names}", f"不适用于此问题：{names}"))

@@ -139,7 +139,8 @@ def _lived(run: Run, facts: Modes) -> list[Text]:
     found = _evaluated(run, session, facts, 0, trained)
     for case in facts.trained:
         found += _trained(run, session, facts, case, trained)
-    for number in (*facts.others, 0):
+    others = [] if run.own_sizes else facts.others
+    for number in (*others, 0):
         found += _evaluated(run, session, facts, number, trained)
     session.end(late=True)
     return found

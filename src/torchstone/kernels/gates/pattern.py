@@ -84,7 +84,7 @@ def _conventions(run: Run) -> Text:
     if not count:
         return NOTHING
     return Text(
-        f"{count} elements are not finite where attention sees no key, a square overflows or nothing "
-        "is reduced; torch gives a number there by convention, and both are accepted",
-        f"{count} 个元素在注意力看不到任何键、平方溢出或没有元素可归约处不是有限数；torch 在此按惯例给出数值，两者均接受",
+        f"{count} elements are not finite where attention sees no key, a square overflows, a mask "
+        "hides them or nothing is reduced; the reference gives a number there by convention, and both are accepted",
+        f"{count} 个元素在注意力看不到任何键、平方溢出、被掩码遮住或没有元素可归约处不是有限数；参考在此按惯例给出数值，两者均接受",
     )

@@ -55,6 +55,18 @@ def large_problem(name: str, limit_bytes: int) -> LargeProblemError:
     )  # fmt: skip
 
 
+def too_large_to_keep(name: str, most_elements: int) -> InputError:
+    """Inputs of which no dozens of cases can be kept, where smaller ones may not be asked."""
+    return InputError(
+        f"problem {name}",
+        Text(f"inputs of more than {most_elements:,} elements, with --sizes own",
+             f"在 --sizes own 下，输入超过 {most_elements:,} 个元素"),
+        Text("inputs that can be tried in many ways as they are", "可以按原尺寸多次尝试的输入"),
+        Text("give smaller inputs of a kind that the kernel takes in get_inputs, or leave --sizes out",
+             "请在 get_inputs 中给出内核可接受的较小输入，或省略 --sizes"),
+    )  # fmt: skip
+
+
 def bad_problem(name: str, said: str, line: int) -> InputError:
     """The problem failed, or is none."""
     where = f"problem {name}" + (f" (line {line})" if line else "")
