@@ -86,9 +86,7 @@ def _files(root: Path) -> list[Path]:
     return sorted(found, key=order)
 
 
-def _commands(
-    text: str, path: Path, root: Path, installed: Mapping[str, str]
-) -> Iterator[Command]:
+def _commands(text: str, path: Path, root: Path, installed: Mapping[str, str]) -> Iterator[Command]:
     shell = _Shell(path.parent, installed)
     for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = raw.strip().strip("`").removeprefix("$ ").removeprefix("> ").strip()

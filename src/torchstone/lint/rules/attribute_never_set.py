@@ -21,6 +21,7 @@ RULE = Rule(
     "TS240",
     "attribute-never-set",
     group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

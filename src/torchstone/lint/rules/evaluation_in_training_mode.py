@@ -114,7 +114,7 @@ def main(model, train_loader, valid, optimizer):
     words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
 )
 _EVALUATES = pattern(
-    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)generate|accuracy|metric|get_acc"
+    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)(?:generate|sample|decode|translate|synthesi)|accuracy|metric|get_acc"
     r"|(?:^|_)(?:fid|psnr|ssim|bleu|rouge|wer|cer|ppl|perplexity|miou|auc|f1|recall)(?:$|_)|score",
     re.I,
 )

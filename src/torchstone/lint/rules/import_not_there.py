@@ -16,6 +16,7 @@ RULE = Rule(
     "TS257",
     "import-not-there",
     group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -14,6 +14,7 @@ RULE = Rule(
     "TS239",
     "undefined-name",
     group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -18,6 +18,7 @@ RULE = Rule(
     "TS256",
     "unpacked-count-differs",
     group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
