@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS241",
     "arguments-do-not-fit",
-    group="correctness",
     torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,

@@ -24,7 +24,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS229",
     "evaluation-in-training-mode",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -15,7 +15,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS258",
     "frozen-part-in-training-mode",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS247",
     "limit-rounds-to-one",
-    group="correctness",
     torch_from=(0, 1),
     severity=MEDIUM,
     confidence=LIKELY,

@@ -15,7 +15,6 @@ from torchstone.sources.targets import is_outside, target_of
 RULE = Rule(
     "TS418",
     "load-without-map-location",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS246",
     "loss-name-overwritten",
-    group="correctness",
     torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,

@@ -24,7 +24,6 @@ from torchstone.sources.targets import target_of
 RULE = Rule(
     "TS101",
     "manual-half-cast",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en=".{cast} call detected", zh=".{cast} call detected"),

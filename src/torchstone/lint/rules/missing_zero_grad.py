@@ -26,7 +26,6 @@ from torchstone.sources.training import Calls, backward_calls, step_calls
 RULE = Rule(
     "TS201",
     "missing-zero-grad",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS245",
     "misspelt-special-method",
-    group="correctness",
     torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,

@@ -17,7 +17,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS242",
     "misspelt-torch-name",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -15,7 +15,6 @@ from torchstone.sources.versions import is_kept_below
 RULE = Rule(
     "TS517",
     "removed-numpy-alias",
-    group="upgrade",
     severity=MEDIUM,
     in_every_torch=True,
     title=Text(

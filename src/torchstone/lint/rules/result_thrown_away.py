@@ -27,7 +27,6 @@ _MOVES = frozenset(
 RULE = Rule(
     "TS236",
     "result-thrown-away",
-    group="correctness",
     torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,

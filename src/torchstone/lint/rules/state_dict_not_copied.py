@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS243",
     "state-dict-not-copied",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -29,7 +29,6 @@ _CALLS = {
 RULE = Rule(
     "TS207",
     "ungated-attention-dropout",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

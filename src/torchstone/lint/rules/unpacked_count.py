@@ -17,7 +17,6 @@ from torchstone.sources.tree import below
 RULE = Rule(
     "TS256",
     "unpacked-count-differs",
-    group="correctness",
     torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
