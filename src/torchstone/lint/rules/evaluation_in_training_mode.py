@@ -510,7 +510,7 @@ def _switched(scene: Scene, model: str) -> bool:
                 return True
     return any(
         any(scene.dotted(item) == model for item in call.args)
-        and isinstance(scene.parent(call), (ast.Assign, ast.withitem))
+        and isinstance(scene.parent(call), (ast.Assign, ast.withitem, *FUNCTIONS))
         and not _returns_metrics(scene, call)
         for name in scene.calls
         if _SWITCHES.search(name)
