@@ -127,7 +127,8 @@ def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Comman
         is_module = place > 0 and words[place - 1] == "-m"
         name = word.replace(".", "/") if is_module else shell.installed.get(word, word)
         names = (f"{name}.py", f"{name}/__main__.py") if is_module else (name,)
-        for folder, one in itertools.product(dict.fromkeys((shell.folder, root)), names):
+        folders = dict.fromkeys((shell.folder, root, *_folders_with(names, root)))
+        for folder, one in itertools.product(folders, names):
             script = (folder / one).resolve()
             if is_script(script) and script.is_relative_to(root.resolve()):
                 arguments = _arguments(words[place + 1 :])
@@ -137,6 +138,21 @@ def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Comman
                     ranked = max(1, min(count, _MOST_RANKS))
                     yield Command(inside, arguments, ranked, "" if home == "." else home)
                 return
+
+
+def _folders_with(names: tuple[str, ...], root: Path) -> Iterator[Path]:
+    """Where a script lies that a text names without its folder; nothing where there are several of the name."""
+    for name in names:
+        parts = Path(name).parts
+        if not name.endswith(".py") or ".." in parts or Path(name).is_absolute():
+            continue
+        found = [
+            path
+            for path in itertools.islice(root.rglob(parts[-1]), _MOST_FILES)
+            if path.parts[-len(parts) :] == parts and not SKIPPED & set(path.parts)
+        ]
+        if len(found) == 1:
+            yield found[0].parents[len(parts) - 1]
 
 
 def is_script(path: Path) -> bool:
