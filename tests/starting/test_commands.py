@@ -38,6 +38,7 @@ def project(tmp_path: Path) -> Path:
         ("run.sh", "python train.py --a 1 \\ \n  --b 2", Command("train.py", ("--a", "1", "--b", "2"))),
         ("README.md", "```python main.py --n 2```", Command("sub/inner/main.py", ("--n", "2"), 1, "sub/inner")),
         ("README.md", "python inner/main.py", Command("sub/inner/main.py", (), 1, "sub")),
+        ("README.md", "python train.py -c [a yaml file] --n 2 --run <name of it>", Command("train.py", ("--n", "2"))),
         ("Makefile", "train:\n\tpython train.py --n 2", Command("train.py", ("--n", "2"))),
         ("README.md", "./start --n 2", Command("start", ("--n", "2"))),
         ("README.md", "accelerate launch --num_processes 2 train.py", Command("train.py", (), 2)),

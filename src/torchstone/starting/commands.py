@@ -27,6 +27,8 @@ _PROGRAM = re.compile(
 _RANKS = re.compile(r"nproc[-_]per[-_]node[= ](\d+)|num[-_]processes[= ](\d+)|num[-_]gpus[= ](\d+)")
 _ASSIGNED = re.compile(r"^(?:export\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*;?\s*$")
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+_SEVERAL_WORDS = re.compile(r"\[[^][\n]*\s[^][\n]*\]|<[^<>\n]*\s[^<>\n]*>|\{[^{}\n]*\s[^{}\n]*\}")
+"""What the reader is to fill in, in more than one word: `[name of the run]`."""
 _UNKNOWN = re.compile(r"[<>{}$*]|\.\.\.|^\[.*\]?$|path[/_-]to|your[_-]|\w_name(\.\w+)?$")
 """Words that a reader is to fill in."""
 _HELP = ("--help", "-h", "--version")
@@ -117,6 +119,7 @@ def _below(folder: Path, name: str, root: Path) -> Path:
 
 def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Command]:
     filled = _VARIABLE.sub(lambda item: shell.variables.get(item[1], item[0]), rest)
+    filled = _SEVERAL_WORDS.sub("<value>", filled)
     try:
         words = shlex.split(filled.partition("`")[0], comments=True)
     except ValueError:
