@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from torchstone.core.errors import ConfigError, InputError, TorchstoneError, UsageError
 from torchstone.core.files import write_atomically
-from torchstone.core.fix import Edit, apply_edits
+from torchstone.core.fix import Edit, apply_edits, patched
 from torchstone.core.lines import split_lines
 from torchstone.core.options import from_mapping, option, options_of, options_schema, unknown
 from torchstone.core.registry import modules_in, names_in
@@ -185,3 +185,16 @@ def test_a_new_file_is_found_with_no_list_to_edit(
     (home / "two.py").write_text("VALUE = 2\n")
     (home / "_hidden.py").write_text("VALUE = 3\n")
     assert [module.VALUE for module in modules_in("drawer")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "after"),
+    [
+        ("a\nb\nc\n", "@@ -2 +2 @@\n-b\n+B\n", "a\nB\nc\n"),
+        ("a\nb\n", "@@ -1,0 +2 @@\n+x\n@@ -2 +2,0 @@\n-b\n", "a\nx\n"),
+        ("a\nb\n", "@@ -0,0 +1,2 @@\n+x\n+y\n", "x\ny\na\nb\n"),
+        ("a\n", "", "a\n"),
+    ],
+)
+def test_a_change_without_context_is_made(text: str, change: str, after: str) -> None:
+    assert patched(text, change) == after

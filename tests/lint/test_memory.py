@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 from pathlib import Path
 
 import pytest
 
+from torchstone import lint, sources
 from torchstone.lint.engine import check
 from torchstone.lint.options import CheckOptions
 from torchstone.sources import kept
@@ -67,3 +69,16 @@ def test_files_that_are_no_longer_kept_are_freed_without_the_collector(
     assert report.findings
     assert most < _FILES / 2, "trees that are no longer kept live on"
     assert left == 0, "trees outlive the check"
+
+
+_KEY = re.compile(r'cache(?:\.get\(|\.setdefault\(|\[)\(?"([^"]+)"')
+
+
+def test_no_two_modules_keep_answers_under_one_name() -> None:
+    homes: dict[str, set[str]] = {}
+    for folder in (Path(lint.__file__).parent, Path(sources.__file__).parent):
+        for file in folder.rglob("*.py"):
+            for key in _KEY.findall(file.read_text("utf-8")):
+                homes.setdefault(key, set()).add(file.name)
+    assert len(homes) > 50
+    assert {key: files for key, files in homes.items() if len(files) > 1} == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,3 +74,21 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
         at = end
     out.append(text[at:])
     return "".join(out)
+
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+
+
+def patched(text: str, change: str) -> str:
+    """A text with a change made to it, which is written as a diff without context."""
+    lines, out, at = text.splitlines(keepends=True), [], 0
+    for row in change.splitlines(keepends=True):
+        hunk = _HUNK.match(row)
+        if hunk is not None:
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            start = first - 1 if count else first
+            out += lines[at:start]
+            at = start + count
+        elif row.startswith("+"):
+            out.append(row[1:])
+    return "".join((*out, *lines[at:]))

@@ -13,7 +13,7 @@ _COMMENT = pattern(
     r"#\s*torchstone:\s*(?P<verb>ignore-file|ignore)\b\s*(?:\[(?P<rules>[^\]]*)\])?\s*(?P<reason>.*)"
 )
 _OTHER_SPELLING = pattern(
-    r"#\s*(?P<mark>noqa\b(?:\s*:\s*TS\d+|(?!\s*:))|torchstone:\s*(?:ignore|disable|noqa)\b(?!-file)(?!\s*\[\s*\w)[^#]{0,20})",
+    r"#\s*(?P<mark>noqa\b(?:\s*:\s*TS\d+|(?!\s*:))|torchstone:\s*(?:ignore|disable|noqa)\b(?!-file)(?!\s*\[\s*\w)[^#]{0,20})"
 )
 
 

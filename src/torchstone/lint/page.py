@@ -51,7 +51,7 @@ def _told(rule: Rule) -> tuple[Text, Text]:
     options = CheckOptions(
         paths=("-",), select=select, no_cache=True, stdin_name="sample.py", torch="latest"
     )
-    found = [f for f in check(options, rule.bad[0].encode()).findings if f.rule == rule.code]
+    found = [f for f in check(options, rule.bad.encode()).findings if f.rule == rule.code]
     if not found:
         return rule.info().why, rule.info().remedy
     why, remedy = found[0].why, found[0].remedy
@@ -65,11 +65,11 @@ def _sections(rule: Rule, lang: str) -> list[tuple[str, str, str]]:
     rows = [
         (_heading("why", lang), why.get(lang), ""),
         (_heading("do", lang), remedy.get(lang), ""),
-        (_heading("bad", lang), rule.bad[0], "python"),
-        (_heading("good", lang), rule.good[0], "python"),
+        (_heading("bad", lang), rule.bad, "python"),
+        (_heading("good", lang), rule.right, "python"),
     ]
-    if rule.fixed and rule.fixed[0]:
-        rows.append((_heading("fixed", lang), rule.fixed[0], "diff"))
+    if rule.fixed:
+        rows.append((_heading("fixed", lang), rule.fixed, "diff"))
     if rule.page.get(lang):
         rows.append((_heading("more", lang), rule.page.get(lang), ""))
     rows.append((_heading("off", lang), f"# torchstone: ignore[{rule.name}] {reason}", "python"))
@@ -117,7 +117,7 @@ def rule_data(rule: Rule) -> dict[str, Any]:
         "why": {"en": why.en, "zh": why.zh},
         "suggest": {"en": remedy.en, "zh": remedy.zh},
         "more": {"en": rule.page.en, "zh": rule.page.zh},
-        "bad": list(rule.bad),
-        "good": list(rule.good),
-        "fixed": list(rule.fixed),
+        "bad": [rule.bad],
+        "good": [rule.right],
+        "fixed": [rule.fixed] if rule.fixed else [],
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from torchstone.core.finding import Confidence, Severity
-from torchstone.core.fix import Edit, Fix, Safety
+from torchstone.core.fix import Edit, Fix, Safety, patched
 from torchstone.core.report import RuleInfo
 from torchstone.core.text import NOTHING, Message, Text
 from torchstone.sources.scene import Scene
@@ -46,8 +46,8 @@ Check = Callable[[Any, Scene], Iterable[Hit]]
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule. The `bad` sample fires exactly once, the `good` one never; `fixed` is the diff that the fix
-    makes of the bad one. More samples stand in `tests/lint/samples`."""
+    """One rule. The `bad` sample fires exactly once, the `good` one never; `fixed` is the change that the fix
+    makes to the bad one. More samples stand in `tests/lint/samples`."""
 
     code: str
     name: str
@@ -56,9 +56,10 @@ class Rule:
     say: Text
     why: Text
     suggest: Text
-    bad: tuple[str, ...]
-    good: tuple[str, ...]
-    fixed: tuple[str, ...] = ()
+    bad: str
+    fixed: str = ""
+    good: str = ""
+    """Left out where the fix makes it of the bad one; `right` is either."""
     title: Text = NOTHING
     """The rule in one sentence, for lists and pages; `say` with dots when empty."""
     page: Text = NOTHING
@@ -142,7 +143,12 @@ class Rule:
 
     @property
     def fixable(self) -> bool:
-        return any(self.fixed)
+        return bool(self.fixed)
+
+    @property
+    def right(self) -> str:
+        """The sample as it should be."""
+        return self.good or patched(self.bad, self.fixed)
 
     @property
     def url(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.sources.regions import Region, lexical
+from torchstone.sources.targets import target_of
 
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
@@ -100,6 +101,9 @@ class Callers:
                 return None
             for call in found:
                 assert scene is not None
+                target = target_of(scene, call) if key.owner else None
+                if target is not None and key_of(*target) != key:
+                    continue  # the object's class has a method of its own
                 region, function = lexical(scene, call)
                 rows.append(Site(region, key_of(scene, function) if function is not None else None))
         return rows

@@ -242,6 +242,17 @@ class Project:
             if isinstance(data, bytes):
                 yield data
 
+    @property
+    def paths(self) -> Iterable[str]:
+        """The paths of all files."""
+        self.shared = True
+        return self._files.keys()
+
+    def text_of(self, path: str) -> str:
+        """What a file holds; "" for one that cannot be read."""
+        data = self._files[path].read()
+        return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
+
     def files_that_call(self, name: str) -> list[str]:
         """The paths of the files in which a name is followed by a bracket."""
         self.shared = True

@@ -121,12 +121,12 @@ def _about(made: Outcome) -> tuple[Fact, ...]:
                 f"{facts.name}：{facts.files} 个文件，{facts.lines:,} 行",
             ),
         ),
-        Fact(Text("uses", "使用"), ", ".join(found) or Text("nothing special", "无特殊特性")),
+        *([Fact(Text("uses", "使用"), ", ".join(found))] if found else []),
         Fact(Text("goals", "目标"), Text(
             ", ".join(scope.goals), "、".join(_GOALS_ZH.get(goal, goal) for goal in scope.goals)
         )),
         Fact(Text("depth", "深度"), scope.depth),
-        Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios) or "-"),
+        *([Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios))] if scope.scenarios else []),
         Fact(Text("led by", "主导"), _PLANNER if made.driver == _PLANNER.en else made.driver),
     )  # fmt: skip
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import Enum
 from typing import NamedTuple
 
+from torchstone.core.pattern import pattern
 from torchstone.sources.scene import Scene
 
 
@@ -35,6 +37,8 @@ class Event(NamedTuple):
 
 _SEEDS = frozenset(("seed", "manual_seed", "seed_everything", "set_seed", "manual_seed_all"))
 _SEEDED = ("numpy.random.", "random.", "torch.", "lightning", "pytorch_lightning", "transformers.")
+_CLEARS = pattern(r"^zero_$|(?:zero|clear)\w*grad|grad\w*(?:zero|clear)", re.I)
+"""`p.grad.zero_()`, `clear_grad()`, and what projects call their own: taken for clearing, which ends alarms."""
 _SYNCS = frozenset(("item", "tolist", "numpy"))
 _METHODS = {
     "zero_grad": Effect.ZERO_GRAD,
@@ -62,7 +66,21 @@ def effect_of(scene: Scene, call: ast.Call) -> tuple[Effect, ast.expr | None] | 
             return Effect.SYNC, receiver
         if name == "set_device":
             return Effect.SET_DEVICE, None
+    if _CLEARS.search(scene.last_name(func)):
+        return Effect.ZERO_GRAD, scene.receiver(call)
     return None
+
+
+def cleared_by_hand(scene: Scene, root: ast.AST) -> list[ast.Attribute]:
+    """Where gradients are dropped or set below a node: `p.grad = None`, `del p.grad`."""
+    stores: list[ast.Attribute] | None = scene.cache.get("gradients set")
+    if stores is None:
+        stores = scene.cache["gradients set"] = [
+            node
+            for node in scene.all(ast.Attribute)
+            if node.attr == "grad" and not isinstance(node.ctx, ast.Load)
+        ]
+    return [node for node in stores if scene.within(node, root)]
 
 
 def _train(scene: Scene, call: ast.Call) -> Effect:

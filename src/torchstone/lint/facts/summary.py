@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchstone.lint.facts.effects import Effect, Event, effect_of
+from torchstone.lint.facts.effects import Effect, Event, cleared_by_hand, effect_of
 from torchstone.lint.knowledge.flow import made, own_nodes, parameters, passed
 from torchstone.sources.scene import FUNCTIONS, LOOPS, Function, Scene
 from torchstone.sources.targets import is_outside, method_of, target_of, unwrapped
@@ -72,6 +72,9 @@ def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
             continue
         events += [event._replace(sure=event.sure and sure) for event in inner.events]
         opaque |= inner.opaque
+    for node in cleared_by_hand(scene, root):
+        if scene.function(node) is scene.function(root) or scene.function(node) is root:
+            events.append(Event(Effect.ZERO_GRAD, "", not is_decided(scene, node, root)))
     return Summary(tuple(events), frozenset(opaque))
 
 

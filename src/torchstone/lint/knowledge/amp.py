@@ -112,6 +112,33 @@ def _bound(scene: Scene, name: ast.Name) -> ast.AST | None:
     return up.value if isinstance(up, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) else None
 
 
+def uses_of(scene: Scene, value: ast.expr) -> list[ast.expr]:
+    """Where a value is used: where it is made, and where a name that it is bound to is read."""
+    statement = scene.statement(value)
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    names = [target for target in targets if isinstance(target, ast.Name)]
+    return [value, *(read for name in names for read in reads_of(scene, name))]
+
+
+def calls_given(scene: Scene, value: ast.expr) -> list[ast.Call]:
+    """The calls that get a value, or a part of it, in the expressions that use it."""
+    found = []
+    for child in uses_of(scene, value):
+        node: ast.AST = child
+        for up in scene.ancestors(child):
+            if isinstance(up, ast.stmt):
+                break
+            if isinstance(up, ast.Call) and up.func is not node:
+                found.append(up)
+            node = up
+    return found
+
+
+def takers_of(scene: Scene, value: ast.expr, method: str) -> list[ast.Call]:
+    """The calls of a method that get a value."""
+    return [call for call in calls_given(scene, value) if scene.method(call) == method]
+
+
 def is_backward(scene: Scene, call: ast.Call) -> bool:
     """Whether a call is a backward pass, not an autograd.Function's own."""
     found: set[ast.Call] | None = scene.cache.get("backward set")

@@ -335,6 +335,8 @@ def is_array_value(scene: Scene, value: ast.expr) -> bool:
     """Whether a right side is plainly numpy's or the host's."""
     while isinstance(value, ast.Subscript):
         value = value.value
+    if is_made_on_host(scene, value):
+        return True
     if not isinstance(value, ast.Call):
         return False
     if scene.qualified(value.func).partition(".")[0] in ("numpy", "pandas", "math", "random"):

@@ -51,8 +51,7 @@ RULE = Rule(
         "而循环中没有除以任何这样的名称时报告。\n\n"
         "- 由 accelerate、DeepSpeed、Lightning 或项目自身的调度负责相除，以及损失为求和（`reduction='sum'`）时不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, criterion, opt, accum_steps):
@@ -63,27 +62,11 @@ def train(model, loader, criterion, opt, accum_steps):
             opt.step()
             opt.zero_grad()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6 +6 @@
 -        loss.backward()
 +        (loss / accum_steps).backward()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, criterion, opt, accum_steps):
-    for i, (x, y) in enumerate(loader):
-        loss = criterion(model(x), y)
-        (loss / accum_steps).backward()
-        if (i + 1) % accum_steps == 0:
-            opt.step()
-            opt.zero_grad()
-""",
-    ),
     needs=("backward", "step"),
 )
 _COUNT = pattern(r"accum|micro|update_freq|iter_size|grad_?acc|virtual_batch|batch_split", re.I)

@@ -57,22 +57,18 @@ in float32), with an eps of 6e-8 or more, with
 `torch_dtype=`）出现在以 `x.parameters()` 创建优化器之前。其间 `x` 被转回或重新创建（`get_peft_model` 的适配器保持
 float32）、eps 不小于 6e-8、`fused=True`、bfloat16、受精度开关判断保护以及测试中不报告。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 model = Net().cuda().half()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 model = Net().cuda()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 """,
-    ),
     needs=("parameters",),
 )
 _EPS = {

@@ -23,13 +23,9 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="Anomaly detection stays on and slows every step",
-        zh="异常检测一直打开，拖慢每一步",
+        en="Anomaly detection stays on and slows every step", zh="异常检测一直打开，拖慢每一步"
     ),
-    say=Text(
-        en="`{call}` is on for every step",
-        zh="`{call}` 对每一步都生效",
-    ),
+    say=Text(en="`{call}` is on for every step", zh="`{call}` 对每一步都生效"),
     why=Text(
         en="it keeps a stack trace for every operation of the forward and checks every gradient "
         "for nan: steps take 1.65 to 4 times as long",
@@ -53,8 +49,7 @@ RULE = Rule(
         "那是排查某个异常批次的常见写法。\n\n"
         "修复会删除该语句；可能正在调试，因此标记为不安全。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 torch.autograd.set_detect_anomaly(True)
@@ -62,22 +57,10 @@ torch.autograd.set_detect_anomaly(True)
 def train(model, x):
     model(x).sum().backward()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-
-def train(model, x):
-    model(x).sum().backward()
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +2,0 @@
 -torch.autograd.set_detect_anomaly(True)
 """,
-    ),
 )
 
 

@@ -22,10 +22,7 @@ RULE = Rule(
         en="the call ends with a TypeError as soon as it runs",
         zh="执行到该调用时会以 TypeError 结束",
     ),
-    suggest=Text(
-        en="give the arguments that the function takes",
-        zh="按函数的签名传入参数",
-    ),
+    suggest=Text(en="give the arguments that the function takes", zh="按函数的签名传入参数"),
     title=Text(
         en="A call gives arguments that its function does not take, or leaves out one that it needs",
         zh="调用给出了函数不接受的参数，或缺少必需的参数",
@@ -45,8 +42,7 @@ defined more than once, where a subclass may override the method, and under a qu
 不报告：参数是展开的（`*args`、`**kwargs`）；函数带有未知的装饰器或被多次定义；子类可能覆盖该方法；位于版本判断之下。""",
     ),
     words=("torch", "__getitem__", "model"),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -56,9 +52,7 @@ class Net(nn.Module):
         self.value, self.gain = nn.Linear(size, 1), nn.Linear(size, 4)
         self.tails = nn.ModuleList(self.value, self.gain)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -68,7 +62,6 @@ class Net(nn.Module):
         self.value, self.gain = nn.Linear(size, 1), nn.Linear(size, 4)
         self.tails = nn.ModuleList([self.value, self.gain])
 """,
-    ),
 )
 _SAYS = {
     "twice": Text(

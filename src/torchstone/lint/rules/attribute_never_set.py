@@ -35,10 +35,7 @@ RULE = Rule(
         en="set `self.{name}` in `__init__`, or correct the name",
         zh="在 `__init__` 中设置 `self.{name}`，或更正名字",
     ),
-    title=Text(
-        en="A class reads an attribute that nothing sets",
-        zh="类读取了从未设置过的属性",
-    ),
+    title=Text(en="A class reads an attribute that nothing sets", zh="类读取了从未设置过的属性"),
     page=Text(
         en="""\
 Reported for `self.name` in a class whose bases are all known: classes of the project, `nn.Module`, `Dataset`,
@@ -56,8 +53,7 @@ that subclasses of the project complete.""",
     ),
     words=("torch", "__getitem__", "model"),
     needs=("class", "self"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 class Block(torch.nn.Module):
@@ -68,9 +64,7 @@ class Block(torch.nn.Module):
     def forward(self, x):
         return self.convs1(x)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 class Block(torch.nn.Module):
@@ -81,7 +75,6 @@ class Block(torch.nn.Module):
     def forward(self, x):
         return self.conv1(x)
 """,
-    ),
 )
 _ERRORS = ("AttributeError", "Exception", "BaseException")
 

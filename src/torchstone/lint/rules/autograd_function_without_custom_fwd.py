@@ -67,8 +67,7 @@ autocast 的项目中某个模块的 `forward` 里被调用时报告。只有其
 区域；所有调用都在 `autocast(enabled=False)` 之下；没有可降精度的运算（恒等、梯度缩放、取整、集合通信、索引）；测试。""",
     ),
     words=("Function",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 class Product(torch.autograd.Function):
@@ -86,37 +85,12 @@ def step(x, w):
     with torch.autocast("cuda"):
         return Product.apply(x, w)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4,0 +5 @@
 +    @torch.amp.custom_fwd(device_type="cuda")
 @@ -9,0 +11 @@
 +    @torch.amp.custom_bwd(device_type="cuda")
 """,
-    ),
-    good=(
-        """\
-import torch
-
-class Product(torch.autograd.Function):
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda")
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x, w)
-        return x @ w
-
-    @staticmethod
-    @torch.amp.custom_bwd(device_type="cuda")
-    def backward(ctx, grad):
-        x, w = ctx.saved_tensors
-        return grad @ w.t(), x.t() @ grad
-
-def step(x, w):
-    with torch.autocast("cuda"):
-        return Product.apply(x, w)
-""",
-    ),
 )
 _BUILTINS = frozenset(dir(builtins))
 _COMPUTING = (ast.MatMult, ast.Pow, ast.Div)

@@ -15,10 +15,7 @@ RULE = Rule(
     "backward-under-autocast",
     group="precision",
     severity=MEDIUM,
-    say=Text(
-        en="`{call}` runs inside the autocast block",
-        zh="`{call}` 位于 autocast 代码块之内",
-    ),
+    say=Text(en="`{call}` runs inside the autocast block", zh="`{call}` 位于 autocast 代码块之内"),
     why=Text(
         en="backward already uses the types that autocast chose in forward; under autocast its "
         "matrix products and hooks are cast a second time, to half",
@@ -50,8 +47,7 @@ torch 文档写明：不建议在 autocast 之内做反向传播，反向算子�
 测试中不报告；区域可能在运行时关闭时为 `likely`（很可能）而非 `certain`（确定）。""",
     ),
     needs=("autocast",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(model, x, y, optimizer):
@@ -60,9 +56,7 @@ def step(model, x, y, optimizer):
         loss.backward()
     optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def step(model, x, y, optimizer):
@@ -71,7 +65,6 @@ def step(model, x, y, optimizer):
     loss.backward()
     optimizer.step()
 """,
-    ),
 )
 
 

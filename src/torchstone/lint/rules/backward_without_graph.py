@@ -30,8 +30,7 @@ RULE = Rule(
         "grad and does not have a grad_fn",
     ),
     suggest=Text(
-        en="take the forward pass and the loss out of {region}",
-        zh="把前向计算和损失移出 {region}",
+        en="take the forward pass and the loss out of {region}", zh="把前向计算和损失移出 {region}"
     ),
     title=Text(
         en="The backward pass fails because the loss was computed under no_grad",
@@ -49,8 +48,7 @@ RULE = Rule(
         "- 不报告：损失来自外部；位于 `enable_grad` 之内，或产生损失的函数自行打开了 `enable_grad`；"
         "之后又为损失设置了 `requires_grad`；类的实例（可能有自己的 backward）。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(model, x, y, criterion):
@@ -58,16 +56,13 @@ def step(model, x, y, criterion):
         loss = criterion(model(x), y)
         loss.backward()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def step(model, x, y, criterion):
     loss = criterion(model(x), y)
     loss.backward()
 """,
-    ),
     needs=("backward",),
 )
 

@@ -56,8 +56,7 @@ RULE = Rule(
         "拼接字符串，则不报告。样本长度不一时可能确实需要循环，可考虑嵌套张量，或填充加掩码。",
     ),
     words=("forward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 class Attend(torch.nn.Module):
@@ -67,16 +66,13 @@ class Attend(torch.nn.Module):
             scores.append(torch.matmul(query[i], key[i].t()))
         return torch.stack(scores)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 class Attend(torch.nn.Module):
     def forward(self, query, key):
         return torch.bmm(query, key.transpose(1, 2))
 """,
-    ),
 )
 
 

@@ -29,10 +29,7 @@ RULE = Rule(
         "does not wait for it",
         zh="锁页内存的拷贝可以与计算并行，但前提是主机不等待它",
     ),
-    suggest=Text(
-        en="pass `non_blocking=True`",
-        zh="传入 `non_blocking=True`",
-    ),
+    suggest=Text(en="pass `non_blocking=True`", zh="传入 `non_blocking=True`"),
     page=Text(
         en="Fires on `.to(device)` and `.cuda()` without `non_blocking`, on parts of a batch that "
         "come straight from a DataLoader of the same file with `pin_memory=True`.\n\n"
@@ -45,8 +42,7 @@ RULE = Rule(
         "修复标记为不安全，仅针对拷贝之后立即改写主机端批数据的代码。",
     ),
     needs=("pin_memory",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.utils.data import DataLoader
 
@@ -55,25 +51,11 @@ def train(dataset, model, device):
     for x in loader:
         model(x.to(device))
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch.utils.data import DataLoader
-
-def train(dataset, model, device):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=True)
-    for x in loader:
-        model(x.to(device, non_blocking=True))
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7 +7 @@
 -        model(x.to(device))
 +        model(x.to(device, non_blocking=True))
 """,
-    ),
 )
 
 

@@ -50,8 +50,7 @@ RULE = Rule(
         "`model.module.forward(...)` 时报告。在 torch 2.13 上用两个 rank 实测：梯度不一致。\n\n"
         "- 不报告：位于 `no_grad`、`inference_mode` 之下；同一函数中先调用了 `model.eval()`；`.module` 的其他方法。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -63,28 +62,11 @@ def train(net, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -8 +8 @@
 -        loss = model.module(x, y)
 +        loss = model(x, y)
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def train(net, loader, optimizer):
-    model = DDP(net)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        optimizer.step()
-""",
-    ),
     words=("backward",),
 )
 

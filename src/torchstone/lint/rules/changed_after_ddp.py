@@ -52,8 +52,7 @@ RULE = Rule(
         "被替换、新增和解冻的层，其梯度在各 rank 间不一致。\n\n"
         "- 不报告：先取出内部模型（`model = model.module`）；改动之后重新包装；冻结且给出了 find_unused_parameters。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -63,9 +62,7 @@ def build(net, rank):
     model.module.head = nn.Linear(512, 10)
     return model
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -74,7 +71,6 @@ def build(net, rank):
     net.head = nn.Linear(512, 10)
     return DDP(net, device_ids=[rank])
 """,
-    ),
 )
 
 
@@ -93,10 +89,7 @@ def _changed(scene: Scene, wrap: Wrap) -> Iterator[Hit]:
             statement = scene.statement(call)
             about = statement.targets if isinstance(statement, ast.Assign) else []
             yield RULE.at(
-                node,
-                change=scene.brief(_head(node)),
-                line=str(call.lineno),
-                about=tuple(about[:1]),
+                node, change=scene.brief(_head(node)), line=str(call.lineno), about=tuple(about[:1])
             )
             return
 

@@ -50,8 +50,7 @@ RULE = Rule(
     ),
     words=("autocast",),
     needs=("Conv2d",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -68,9 +67,7 @@ def train(model, loader, opt, criterion):
         loss.backward()
         opt.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -89,7 +86,6 @@ def train(model, loader, opt, criterion):
         loss.backward()
         opt.step()
 """,
-    ),
 )
 
 

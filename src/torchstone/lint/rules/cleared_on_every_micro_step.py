@@ -46,8 +46,7 @@ RULE = Rule(
         "- 更新的是另一个优化器时，不报告。\n\n"
         "该修复不安全：它会移动这一行；若本来就想用较小的批，行为会改变。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer, accum):
@@ -58,28 +57,12 @@ def train(model, loader, optimizer, accum):
         if (i + 1) % accum == 0:
             optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +4,0 @@
 -        optimizer.zero_grad()
 @@ -9,0 +9 @@
 +            optimizer.zero_grad()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, optimizer, accum):
-    for i, (x, y) in enumerate(loader):
-        loss = model(x, y) / accum
-        loss.backward()
-        if (i + 1) % accum == 0:
-            optimizer.step()
-            optimizer.zero_grad()
-""",
-    ),
     needs=("backward", "step"),
 )
 

@@ -35,10 +35,7 @@ RULE = Rule(
         "that was asked for",
         zh="缩放因子初始为 65536，几乎每一步都会被裁剪，且实际阈值只有设定值的 1/65536",
     ),
-    suggest=Text(
-        en="call `{unscale}` before clipping",
-        zh="裁剪前先调用 `{unscale}`",
-    ),
+    suggest=Text(en="call `{unscale}` before clipping", zh="裁剪前先调用 `{unscale}`"),
     title=Text(
         en="Gradients are clipped while they still carry GradScaler's loss scale",
         zh="梯度裁剪时仍带有 GradScaler 的损失缩放因子",
@@ -65,8 +62,7 @@ Quiet when the clipping stands in the arm of an `if` that the scaled backward is
 裁剪与缩放 backward 位于同一 `if` 的不同分支（`if use_amp: … else: …`），或裁剪前最近的 backward 未缩放时不报告。""",
     ),
     needs=("step",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer, scaler):
@@ -79,29 +75,10 @@ def train(model, loader, optimizer, scaler):
         scaler.step(optimizer)
         scaler.update()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -8,0 +9 @@
 +        scaler.unscale_(optimizer)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, optimizer, scaler):
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda"):
-            loss = model(x, y)
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-""",
-    ),
 )
 
 

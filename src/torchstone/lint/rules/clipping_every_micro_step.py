@@ -39,8 +39,7 @@ RULE = Rule(
         zh="在 `with accelerator.accumulate(...)` 中调用 `accelerator.clip_grad_norm_` 或 `clip_grad_value_` 而没有"
         "判断 `sync_gradients` 时报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from accelerate import Accelerator
 
@@ -54,32 +53,12 @@ def train(model, loader, opt):
             opt.step()
             opt.zero_grad()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -10 +10,2 @@
 -            accelerator.clip_grad_norm_(model.parameters(), 1.0)
 +            if accelerator.sync_gradients:
 +                accelerator.clip_grad_norm_(model.parameters(), 1.0)
 """,
-    ),
-    good=(
-        """\
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator(gradient_accumulation_steps=4)
-
-def train(model, loader, opt):
-    for batch in loader:
-        with accelerator.accumulate(model):
-            accelerator.backward(model(batch))
-            if accelerator.sync_gradients:
-                accelerator.clip_grad_norm_(model.parameters(), 1.0)
-            opt.step()
-            opt.zero_grad()
-""",
-    ),
     needs=("accumulate",),
 )
 

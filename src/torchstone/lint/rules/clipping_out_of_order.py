@@ -26,10 +26,7 @@ RULE = Rule(
         "step() counts, so updates are not limited at all",
         zh="优化器在 step() 中读取 .grad：只有在 backward() 之后、step() 之前裁剪才有效，因此更新量完全没有受到限制",
     ),
-    suggest=Text(
-        en="put it between backward() and step()",
-        zh="放到 backward() 与 step() 之间",
-    ),
+    suggest=Text(en="put it between backward() and step()", zh="放到 backward() 与 step() 之间"),
     title=Text(
         en="Gradient clipping before backward() or after step() has no effect",
         zh="梯度裁剪放在 backward() 之前或 step() 之后，不起作用",
@@ -45,8 +42,7 @@ RULE = Rule(
         "- 不报告：返回值被使用（只是测量范数）；`max_norm` 为无穷大；正确位置另有一次裁剪。\n"
         "- 使用 GradScaler 时，裁剪前先调用 `scaler.unscale_(optimizer)`。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer):
@@ -57,28 +53,12 @@ def train(model, loader, optimizer):
         optimizer.step()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7,0 +8 @@
 +        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 @@ -9 +9,0 @@
 -        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-""",
-    ),
     needs=("backward", "step"),
 )
 _BEFORE = Text("before backward()", "backward() 之前")

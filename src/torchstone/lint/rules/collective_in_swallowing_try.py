@@ -48,8 +48,7 @@ RULE = Rule(
         "`RuntimeError`、显存不足）既不抛出也不结束进程时报告。\n\n"
         "- 不报告：异常类型很窄；处理代码执行了相同的集合通信；集合通信是块内第一个调用。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.distributed as dist
 
 def step(model, x):
@@ -61,9 +60,7 @@ def step(model, x):
         return None
     return loss
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch.distributed as dist
 
 def step(model, x):
@@ -75,7 +72,6 @@ def step(model, x):
         raise
     return loss
 """,
-    ),
 )
 _BROAD = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "Error")
 _TAME = ("print", "info", "debug", "warning", "len", "str", "int", "float", "getattr", "get",
@@ -127,11 +123,7 @@ def _swallowed(call: ast.Call, scene: Scene, name: str) -> Iterator[Hit]:
         if any(other.name == name for _, other in collectives_in(scene, handler.body)):
             continue
         yield RULE.at(
-            call,
-            call=scene.brief(call),
-            name=name,
-            caught=caught,
-            risky=scene.brief(risky, 32),
+            call, call=scene.brief(call), name=name, caught=caught, risky=scene.brief(risky, 32)
         )
         return
 

@@ -55,8 +55,7 @@ RULE = Rule(
         "其他 rank 会卡在梯度 all-reduce。\n\n"
         "- 不报告：该张量之前已经过集合通信；另一分支执行相同的集合通信；指定了进程组；分支抛出异常。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.distributed as dist
 
@@ -65,9 +64,7 @@ def reduce(loss):
         dist.all_reduce(loss)
     return loss
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 import torch.distributed as dist
 
@@ -78,7 +75,6 @@ def reduce(loss):
         dist.all_reduce(loss)
     return loss
 """,
-    ),
     words=(*NAMES, "DistributedDataParallel"),
 )
 _SKIPS = Text(

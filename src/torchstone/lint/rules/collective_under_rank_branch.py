@@ -74,8 +74,7 @@ RULE = Rule(
         "- `get_model_state_dict` 一类函数只有对分片模型才与其他 rank 通信：文件中没有分片时置信度为 `possible`（可能）。\n"
         "- 提前 `raise` 不报告：任务本来就会结束。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.distributed as dist
 
 def log(loss, rank):
@@ -83,9 +82,7 @@ def log(loss, rank):
         dist.all_reduce(loss)
         print(loss.item())
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch.distributed as dist
 
 def log(loss, rank):
@@ -93,7 +90,6 @@ def log(loss, rank):
     if rank == 0:
         print(loss.item())
 """,
-    ),
     words=(*NAMES, *RANK_WORDS),
 )
 _OWN_STATE = ("save_state", "load_state")

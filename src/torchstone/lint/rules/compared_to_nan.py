@@ -17,10 +17,7 @@ RULE = Rule(
     group="correctness",
     severity=HIGH,
     confidence=CERTAIN,
-    say=Text(
-        en="`{text}` is always {answer}",
-        zh="`{text}` 恒为 {answer}",
-    ),
+    say=Text(en="`{text}` is always {answer}", zh="`{text}` 恒为 {answer}"),
     why=Text(
         en="NaN differs from every value, itself included: this check never catches a NaN",
         zh="NaN 与任何值都不相等，包括它自己：这个判断永远捕捉不到 NaN",
@@ -40,24 +37,20 @@ RULE = Rule(
         zh='对 `float("nan")`、`torch.nan`、`np.nan`、`math.nan` 使用 `==`、`!=` 时报告。\n\n'
         "- `is torch.nan` 不报告：它问的是某一个特定对象，用作标记时有效；计算得到的 NaN 不会是它。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def guard(loss):
     if loss == float("nan"):
         raise RuntimeError("diverged")
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def guard(loss):
     if torch.isnan(loss):
         raise RuntimeError("diverged")
 """,
-    ),
     words=("nan", "NaN", "NAN"),
 )
 

@@ -17,13 +17,9 @@ RULE = Rule(
     confidence=LIKELY,
     torch_from=(2, 0),
     title=Text(
-        en="The model is compiled anew on every step",
-        zh="每一步都重新调用 torch.compile 编译模型",
+        en="The model is compiled anew on every step", zh="每一步都重新调用 torch.compile 编译模型"
     ),
-    say=Text(
-        en="`{call}` runs on every {where}",
-        zh="`{call}` 在每次{where_zh}都会执行",
-    ),
+    say=Text(en="`{call}` runs on every {where}", zh="`{call}` 在每次{where_zh}都会执行"),
     why=Text(
         en="each call wraps the model anew with its own guards and counters: the first use of each "
         "wrapper checks, and often compiles, again (seconds to minutes)",
@@ -40,8 +36,7 @@ RULE = Rule(
         zh="检查训练步或模块 `forward` 中的 `torch.compile(...)` 调用。位于 `if` 之下（可能只执行一次）以及"
         "其他循环中不报告：训练前逐块编译模型是推荐做法。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt):
@@ -52,9 +47,7 @@ def train(model, loader, opt):
         loss.backward()
         opt.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, opt):
@@ -65,7 +58,6 @@ def train(model, loader, opt):
         loss.backward()
         opt.step()
 """,
-    ),
 )
 
 

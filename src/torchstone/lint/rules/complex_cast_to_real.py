@@ -57,22 +57,18 @@ real discards the imaginary part" 只出现一次，虚部的梯度为 0。
 `torch.view_as_complex`、`torch.linalg.eigvals` 或复数 dtype 时报告。逆变换之后的虚部通常只是舍入噪声，只按 `possible`（可能）
 报告，此时应写 `.real`（或用 `irfft`）。测试中不报告。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def spectrum(x):
     return torch.fft.rfft(x).float()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def spectrum(x):
     return torch.fft.rfft(x).abs()
 """,
-    ),
 )
 _REAL = frozenset(("float16", "bfloat16", "float32", "float64"))
 _CASTS = ("float", "half", "double", "bfloat16")

@@ -49,8 +49,7 @@ Quiet in projects that never name a GPU or set a default device.""",
     ),
     words=("arange", "zeros", "ones", "linspace", "eye", "rand", "randn", "full", "from_numpy"),
     needs=("Module",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -66,9 +65,7 @@ class Positions(nn.Module):
 def run(x):
     return Positions(4).cuda()(x)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -84,7 +81,6 @@ class Positions(nn.Module):
 def run(x):
     return Positions(4).cuda()(x)
 """,
-    ),
 )
 _JOINS = frozenset(
     "cat stack where matmul mm bmm mul add sub div einsum lerp maximum minimum dot".split()

@@ -49,8 +49,7 @@ RULE = Rule(
         "- 模型本身也在该循环或函数中创建（每轮一个模型，如测试和参数搜索）时不报告。\n"
         "- 最初的案例是每隔一步才包装一次。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -69,9 +68,7 @@ class Trainer:
         loss.backward()
         self.optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -84,7 +81,6 @@ class Trainer:
         loss.backward()
         self.optimizer.step()
 """,
-    ),
 )
 _LOOP = Text("round of the training loop", "训练循环迭代")
 _CALL = Text("call of {name}", "调用 {name} ")

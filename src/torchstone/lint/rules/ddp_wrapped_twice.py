@@ -48,8 +48,7 @@ RULE = Rule(
         "- 梯度仍然正确（在 torch 2.13 上实测），影响的是时间、内存和检查点。\n"
         "- 对子模块嵌套使用 FSDP 是正常写法，不报告：只看同一个对象。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -58,9 +57,7 @@ def build(net, rank):
     model = DDP(net, device_ids=[rank])
     return model
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -68,7 +65,6 @@ def build(net, rank):
     model = DDP(net, device_ids=[rank])
     return model
 """,
-    ),
 )
 
 
@@ -85,8 +81,5 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         full = made_by.name
     if full in _PARALLEL and scene.function(source) is scene.function(call):
         yield RULE.at(
-            call,
-            model=scene.brief(inner),
-            first=full.rpartition(".")[2],
-            line=str(source.lineno),
+            call, model=scene.brief(inner), first=full.rpartition(".")[2], line=str(source.lineno)
         )

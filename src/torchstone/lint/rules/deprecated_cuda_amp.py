@@ -19,10 +19,7 @@ RULE = Rule(
     group="precision",
     severity=LOW,
     torch_from=(2, 4),
-    say=Text(
-        en="`{old}` is deprecated since torch 2.4",
-        zh="`{old}` 自 torch 2.4 起已弃用",
-    ),
+    say=Text(en="`{old}` is deprecated since torch 2.4", zh="`{old}` 自 torch 2.4 起已弃用"),
     why=Text(
         en="it warns with FutureWarning on each use and is going to be removed",
         zh="每次使用都会产生 FutureWarning，今后将被移除",
@@ -56,31 +53,18 @@ Quiet when the project says that it runs with a torch older than 2.4.""",
 项目声明使用低于 2.4 的 torch 时不报告。""",
     ),
     words=("amp",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(model, x, use_amp):
     with torch.cuda.amp.autocast(use_amp, dtype=torch.float16):
         return model(x)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    with torch.cuda.amp.autocast(use_amp, dtype=torch.float16):
 +    with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def step(model, x, use_amp):
-    with torch.amp.autocast("cuda", enabled=use_amp, dtype=torch.float16):
-        return model(x)
-""",
-    ),
 )
 _OLD = pattern(
     r"torch\.(cuda|cpu)\.amp\.(?:\w+_mode\.|grad_scaler\.)?"

@@ -17,13 +17,9 @@ RULE = Rule(
     group="upgrade",
     severity=LOW,
     aliases=("TOR101",),
-    title=Text(
-        en="A function is called that torch has deprecated",
-        zh="调用了 torch 已弃用的函数",
-    ),
+    title=Text(en="A function is called that torch has deprecated", zh="调用了 torch 已弃用的函数"),
     say=Text(
-        en="`{name}` is deprecated since torch {since}",
-        zh="`{name}` 自 torch {since} 起弃用",
+        en="`{name}` is deprecated since torch {since}", zh="`{name}` 自 torch {since} 起弃用"
     ),
     why=Text(
         en="deprecated names get no fixes, warn at run time and go away with a later release",
@@ -56,27 +52,16 @@ RULE = Rule(
         "上下界不是字面量时标记为不安全。`torch.norm` 在涉及稀疏张量的文件中标记为不安全，因为 "
         "`vector_norm` 不支持稀疏张量。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 q, r = torch.qr(a, some=False)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-q, r = torch.linalg.qr(a, mode='complete')
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -q, r = torch.qr(a, some=False)
 +q, r = torch.linalg.qr(a, mode='complete')
 """,
-    ),
 )
 
 

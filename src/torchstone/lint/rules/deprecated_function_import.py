@@ -17,13 +17,9 @@ RULE = Rule(
     group="upgrade",
     severity=LOW,
     aliases=("TOR103",),
-    title=Text(
-        en="A name is imported that torch has deprecated",
-        zh="导入了 torch 已弃用的名字",
-    ),
+    title=Text(en="A name is imported that torch has deprecated", zh="导入了 torch 已弃用的名字"),
     say=Text(
-        en="`{name}` is deprecated since torch {since}",
-        zh="`{name}` 自 torch {since} 起弃用",
+        en="`{name}` is deprecated since torch {since}", zh="`{name}` 自 torch {since} 起弃用"
     ),
     why=Text(
         en="deprecated names get no fixes, warn at run time and go away with a later release, "
@@ -43,29 +39,17 @@ RULE = Rule(
         "torch 尚无后继、位于 `try` 中或版本判断之下，则不报告。",
     ),
     words=tuple(sorted({name.rpartition(".")[2] for name in DEPRECATED})),
-    bad=(
-        """\
+    bad="""\
 import torch
 from functorch import vmap
 
 f = vmap(g)
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch.func import vmap
-
-f = vmap(g)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -2 +2 @@
 -from functorch import vmap
 +from torch.func import vmap
 """,
-    ),
 )
 
 

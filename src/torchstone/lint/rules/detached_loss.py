@@ -48,8 +48,7 @@ RULE = Rule(
         "则彻底断开。\n\n"
         "- 输入和参数不是 backward() 的调用者，不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(model, x, y, criterion, optimizer):
@@ -59,9 +58,7 @@ def step(model, x, y, criterion, optimizer):
     loss.backward()
     optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def step(model, x, y, criterion, optimizer):
@@ -70,7 +67,6 @@ def step(model, x, y, criterion, optimizer):
     loss.backward()
     optimizer.step()
 """,
-    ),
     needs=("backward", "requires_grad"),
     words=("requires_grad", "requires_grad_"),
 )

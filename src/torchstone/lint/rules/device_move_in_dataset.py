@@ -17,8 +17,7 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="A Dataset moves its items to the device one by one",
-        zh="Dataset 把样本逐个搬到设备",
+        en="A Dataset moves its items to the device one by one", zh="Dataset 把样本逐个搬到设备"
     ),
     say=Text(
         en="`{call}` moves each item to the device inside the Dataset",
@@ -45,8 +44,7 @@ RULE = Rule(
         "只有在全部使用 CPU，或数据集本来就在 GPU 上且不启用工作进程时才无害。",
     ),
     words=("__getitem__", "__iter__"),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.utils.data import Dataset
 
@@ -54,9 +52,7 @@ class Images(Dataset):
     def __getitem__(self, i):
         return torch.from_numpy(self.images[i]).cuda()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.utils.data import Dataset
 
@@ -64,7 +60,6 @@ class Images(Dataset):
     def __getitem__(self, i):
         return torch.from_numpy(self.images[i])
 """,
-    ),
 )
 
 

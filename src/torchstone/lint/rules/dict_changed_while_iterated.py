@@ -29,16 +29,14 @@ RULE = Rule(
         zh="遍历 `list({name})`，或写入一个新的 dict",
     ),
     title=Text(
-        en="A dict gets or loses keys inside the loop over it",
-        zh="在遍历 dict 的循环中增删它的键",
+        en="A dict gets or loses keys inside the loop over it", zh="在遍历 dict 的循环中增删它的键"
     ),
     page=Text(
         en="Reported for `del`, `pop` and stores under another key when the loop goes on afterwards. A loop over `list(…)` or a copy is quiet.",
         zh="当循环之后继续执行时，报告 `del`、`pop` 以及写入其他键。遍历 `list(…)` 或副本时不报告。",
     ),
     words=("torch", "state_dict"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def without_prefix(state):
@@ -47,9 +45,7 @@ def without_prefix(state):
         del state[name]
     return state
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def without_prefix(state):
@@ -58,7 +54,6 @@ def without_prefix(state):
         del state[name]
     return state
 """,
-    ),
 )
 
 

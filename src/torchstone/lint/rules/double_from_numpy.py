@@ -9,7 +9,7 @@ from itertools import chain
 from torchstone.core.fix import Fix
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import reads_of, torch_name
+from torchstone.lint.knowledge.amp import calls_given, torch_name
 from torchstone.lint.knowledge.flow import made
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
@@ -30,10 +30,7 @@ RULE = Rule(
         zh="numpy 的浮点数默认是 float64：float32 的层会因此报错（expected Float but found Double），"
         "或使 GPU 计算慢 32 到 64 倍",
     ),
-    suggest=Text(
-        en="say the type: `{better}`",
-        zh="写明类型：`{better}`",
-    ),
+    suggest=Text(en="say the type: `{better}`", zh="写明类型：`{better}`"),
     title=Text(
         en="A tensor made from numpy values without a dtype is float64 and does not fit the "
         "model's float32",
@@ -72,8 +69,7 @@ tensors with uniform dtype）。
 （代码中任何地方出现 float64 或 double，注释不算）、不带 size 只抽取一个数（得到的是 Python float）以及测试中不报告。""",
     ),
     needs=("numpy",),
-    bad=(
-        """\
+    bad="""\
 import numpy as np
 import torch
 
@@ -81,24 +77,11 @@ def batch(model):
     x = torch.from_numpy(np.random.rand(8, 3))
     return model(x)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -    x = torch.from_numpy(np.random.rand(8, 3))
 +    x = torch.from_numpy(np.random.rand(8, 3)).float()
 """,
-    ),
-    good=(
-        """\
-import numpy as np
-import torch
-
-def batch(model):
-    x = torch.from_numpy(np.random.rand(8, 3)).float()
-    return model(x)
-""",
-    ),
 )
 _SAMPLERS = frozenset(
     f"numpy.random.{name}"
@@ -154,26 +137,12 @@ def _meets_model(call: ast.Call, scene: Scene) -> bool:
     parameter or buffer, a layer or a loss that gets it. A statistic on the host may be float64."""
     if scene.forward_of(call) is not None or scene.getitem_of(call) is not None:
         return True
-    places: list[ast.expr] = [call]
-    statement = scene.statement(call)
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            places += reads_of(scene, target) if isinstance(target, ast.Name) else []
-    return any(_goes_into_model(place, scene) for place in places)
-
-
-def _goes_into_model(place: ast.expr, scene: Scene) -> bool:
-    child: ast.AST = place
-    for up in scene.ancestors(place):
-        if isinstance(up, ast.Call) and up.func is not child:
-            full = scene.qualified(up.func)
-            if full.startswith("torch.nn.") or scene.last_name(up.func) in _STATE:
-                return True
-            if not full and scene.is_model(up.func):
-                return True
-        if isinstance(up, ast.stmt):
-            return False
-        child = up
+    for taker in calls_given(scene, call):
+        full = scene.qualified(taker.func)
+        if full.startswith("torch.nn.") or scene.last_name(taker.func) in _STATE:
+            return True
+        if not full and scene.is_model(taker.func):
+            return True
     return False
 
 

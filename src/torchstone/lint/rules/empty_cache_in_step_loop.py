@@ -33,10 +33,7 @@ RULE = Rule(
         en="Caches are emptied on every training step and must be filled again",
         zh="每个训练步都清空缓存，随后又要重新分配",
     ),
-    say=Text(
-        en="`{call}` runs on every step",
-        zh="`{call}` 在每个训练步都会执行",
-    ),
+    say=Text(en="`{call}` runs on every step", zh="`{call}` 在每个训练步都会执行"),
     why=Text(
         en="it waits for the device and gives the cached blocks back, so the next step pays "
         "cudaMalloc again for each of them; it does not make more memory available to torch",
@@ -59,8 +56,7 @@ RULE = Rule(
         "修复会删除该语句；GPU 可能是有意共享的，因此标记为不安全。",
     ),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt):
@@ -71,25 +67,10 @@ def train(model, loader, opt):
         opt.step()
         torch.cuda.empty_cache()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        loss = model(x.cuda()).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -9 +8,0 @@
 -        torch.cuda.empty_cache()
 """,
-    ),
 )
 
 

@@ -62,24 +62,20 @@ eps 分别为 1e-12 和 1e-8）时报告。eps 变为 0 时为 HIGH，其倒数�
 bfloat16、类型未知、归一化层（内部以 float32 计算）以及测试中不报告。""",
     ),
     words=("half", "float16", "autocast"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def scale(x, weight):
     weight = weight.half()
     return x / (weight + 1e-8)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def scale(x, weight):
     weight = weight.half()
     return x / (weight.float() + 1e-8)
 """,
-    ),
 )
 _FLUSHED = 2.0**-25
 _INFINITE_RECIPROCAL = 1 / 65504

@@ -54,8 +54,7 @@ RULE = Rule(
         "- 模型被交给看不到源码的函数（其中可能调用 `train()`）、或不是被训练的模型（教师模型、指标）时不报告。\n"
         "- 没有 dropout 和 batch norm 的模型不受影响。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def fit(model, loader, valid, optimizer, epochs):
@@ -70,9 +69,7 @@ def fit(model, loader, valid, optimizer, epochs):
             for x, y in valid:
                 model(x, y)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def fit(model, loader, valid, optimizer, epochs):
@@ -87,7 +84,6 @@ def fit(model, loader, valid, optimizer, epochs):
             for x, y in valid:
                 model(x, y)
 """,
-    ),
     words=(
         "backward",
         "eval",

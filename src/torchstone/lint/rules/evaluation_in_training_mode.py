@@ -73,8 +73,7 @@ RULE = Rule(
         "- 模型被交给看不到源码的代码、由框架调用的方法，以及对整个对象调用 `eval()`（`self.eval()`）的文件不报告。\n"
         "- 没有 dropout 和 batch norm 的模型不受影响。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 @torch.no_grad()
@@ -92,9 +91,7 @@ def main(model, train_loader, valid, optimizer):
             optimizer.step()
         print(evaluate(model, valid))
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 @torch.no_grad()
@@ -114,7 +111,6 @@ def main(model, train_loader, valid, optimizer):
             optimizer.step()
         print(evaluate(model, valid))
 """,
-    ),
     words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
 )
 _EVALUATES = pattern(

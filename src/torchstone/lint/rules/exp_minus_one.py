@@ -37,27 +37,16 @@ RULE = Rule(
         zh="检查 `torch.exp(x) - 1` 与 `x.exp() - 1`。修复是安全的：计算同一函数，只是更精确。",
     ),
     words=("exp",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 y = torch.exp(x) - 1
 """,
-    ),
-    good=(
-        """\
-import torch
-
-y = torch.expm1(x)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -y = torch.exp(x) - 1
 +y = torch.expm1(x)
 """,
-    ),
 )
 
 

@@ -48,24 +48,20 @@ RULE = Rule(
         "- 文件中用 `use_reentrant=True` 做激活检查点时为 MEDIUM：DDP 会报 "
         "'Expected to mark a variable ready only once'。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 def build(net, rank):
     return DDP(net, device_ids=[rank], find_unused_parameters=True)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 def build(net, rank):
     return DDP(net, device_ids=[rank])
 """,
-    ),
     needs=("find_unused_parameters",),
 )
 _STATIC = Text(

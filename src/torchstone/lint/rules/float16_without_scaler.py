@@ -52,8 +52,7 @@ GradScaler。类型在运行时决定、autocast 可能被开关关闭，以及�
 缩放）时不报告。""",
     ),
     needs=("autocast",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer):
@@ -64,9 +63,7 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 scaler = torch.amp.GradScaler("cuda")
@@ -80,7 +77,6 @@ def train(model, loader, optimizer):
         scaler.step(optimizer)
         scaler.update()
 """,
-    ),
 )
 
 

@@ -53,8 +53,7 @@ desired output type Long`。
 不是整数时报告；`/=` 则不论除数。布尔张量、类型未知以及测试中不报告。""",
     ),
     words=("tensor", "arange", "randint", "long", "argmax", "int64", "int32"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def weights():
@@ -62,9 +61,7 @@ def weights():
     w[0] = 0.5
     return w
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def weights():
@@ -72,7 +69,6 @@ def weights():
     w[0] = 0.5
     return w
 """,
-    ),
 )
 _RAISES = Text(
     en="this raises `RuntimeError: result type Float can't be cast to the desired output type Long`",

@@ -51,8 +51,7 @@ RULE = Rule(
         "只冻结部分参数（`if 'bn' not in name`）；之后又把 `requires_grad` 设为 True。\n"
         "- 出自 PyTorch 论坛 84911：分类头与骨干网络一起被冻结。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn, optim
 
@@ -65,9 +64,7 @@ for name, param in model.named_parameters():
 for param in model._fc.parameters():
     param.requires_grad = False
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn, optim
 
@@ -80,7 +77,6 @@ for param in model._fc.parameters():
     param.requires_grad = True
 optimizer = optim.Adam(model._fc.parameters(), lr=0.001)
 """,
-    ),
     needs=("torch",),
 )
 

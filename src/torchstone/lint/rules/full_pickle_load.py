@@ -31,10 +31,7 @@ RULE = Rule(
         en="A checkpoint is loaded as a full pickle, which can run any code",
         zh="以完整 pickle 方式加载检查点，可能执行任意代码",
     ),
-    say=Text(
-        en="`{call}` runs whatever code the file holds",
-        zh="`{call}` 会执行文件中的任意代码",
-    ),
+    say=Text(en="`{call}` runs whatever code the file holds", zh="`{call}` 会执行文件中的任意代码"),
     why=Text(
         en="with `weights_only=False` a checkpoint from somebody else is a program from somebody "
         "else, running with your rights",
@@ -58,28 +55,22 @@ RULE = Rule(
         "`weights_only=False`），则为 MEDIUM。测试代码不报告。\n\n"
         "针对下载的修复会传入 `weights_only=True`；含有其他对象的文件将无法加载，因此标记为不安全。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def fetch(url):
     return torch.hub.load_state_dict_from_url(url, progress=False)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 state = torch.load('model.pt', weights_only=True)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return torch.hub.load_state_dict_from_url(url, progress=False)
 +    return torch.hub.load_state_dict_from_url(url, progress=False, weights_only=True)
 """,
-    ),
 )
 
 
@@ -106,11 +97,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
                 else scene.replace(given, "True")
             )
             yield RULE.at(
-                call,
-                confidence=confidence,
-                say=_FROM_URL,
-                fix=unsafe(edit),
-                call=scene.brief(call),
+                call, confidence=confidence, say=_FROM_URL, fix=unsafe(edit), call=scene.brief(call)
             )
 
 

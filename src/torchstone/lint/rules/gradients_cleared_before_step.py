@@ -42,8 +42,7 @@ RULE = Rule(
         "backward 时报告。\n\n"
         "- 清空的是另一个优化器（GAN），或三者之一位于单独的分支时，不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer):
@@ -53,27 +52,12 @@ def train(model, loader, optimizer):
         optimizer.zero_grad()
         optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5,0 +6 @@
 +        optimizer.zero_grad()
 @@ -7 +7,0 @@
 -        optimizer.zero_grad()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        loss = model(x, y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-""",
-    ),
     needs=("backward", "step"),
 )
 

@@ -23,8 +23,7 @@ RULE = Rule(
     aliases=("TOR402",),
     torch_from=(1, 7),
     title=Text(
-        en="Gradients are filled with zeros instead of being dropped",
-        zh="梯度被填零而不是直接丢弃",
+        en="Gradients are filled with zeros instead of being dropped", zh="梯度被填零而不是直接丢弃"
     ),
     say=Text(
         en="`{call}` fills every gradient with zeros instead of dropping it",
@@ -51,8 +50,7 @@ RULE = Rule(
         "两者的差别在于某一步没有得到梯度的参数：填零时优化器仍会对它施加动量与权重衰减，为 `None` 时则跳过；"
         "在 `zero_grad` 之后读取 `p.grad` 的代码须能处理 `None`。修复因此标记为不安全。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(optimizer, loss):
@@ -60,24 +58,11 @@ def step(optimizer, loss):
     loss.backward()
     optimizer.step()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def step(optimizer, loss):
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    optimizer.zero_grad(set_to_none=False)
 +    optimizer.zero_grad(set_to_none=True)
 """,
-    ),
 )
 
 

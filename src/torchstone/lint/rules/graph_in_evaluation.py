@@ -28,10 +28,7 @@ RULE = Rule(
     group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
-    title=Text(
-        en="Evaluation records a graph that nobody uses",
-        zh="评估时记录了无人使用的计算图",
-    ),
+    title=Text(en="Evaluation records a graph that nobody uses", zh="评估时记录了无人使用的计算图"),
     say=Text(
         en="`{call}` runs in evaluation (`{model}.eval()`, line {line}) and still records a graph",
         zh="`{call}` 在评估阶段运行（第 {line} 行 `{model}.eval()`），却仍在记录计算图",
@@ -64,8 +61,7 @@ RULE = Rule(
         "在同一文件中已冻结，则不报告。transformers 的 `generate()` 自带 no_grad，不在检查之列。\n\n"
         "`inference_mode` 略快于 `no_grad`，但其张量此后不能再参与计算图；需要时请用 `no_grad`。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def evaluate(model, loader, criterion):
@@ -75,9 +71,7 @@ def evaluate(model, loader, criterion):
         total += criterion(model(x), y).item()
     return total
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def evaluate(model, loader, criterion):
@@ -88,7 +82,6 @@ def evaluate(model, loader, criterion):
             total += criterion(model(x), y).item()
     return total
 """,
-    ),
 )
 
 

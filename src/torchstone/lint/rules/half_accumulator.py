@@ -17,10 +17,7 @@ RULE = Rule(
     group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
-    say=Text(
-        en="`{name}` adds up in {dtype} over a loop",
-        zh="`{name}` 在循环中以 {dtype} 累加",
-    ),
+    say=Text(en="`{name}` adds up in {dtype} over a loop", zh="`{name}` 在循环中以 {dtype} 累加"),
     why=Text(
         en="each sum is rounded to {bits} bits: adding ones, the total stops at {stop} for ever",
         zh="每次相加都舍入到 {bits} 位有效位：逐次加 1 时，总和到 {stop} 就不再增长",
@@ -50,8 +47,7 @@ float32 tensor stays float32 when half is added to it), when the type is not kno
 `value` 是半精度。`total` 为 float32（加上半精度仍是 float32）、类型未知以及测试中不报告。""",
     ),
     words=("half", "float16", "bfloat16"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def average(batches):
@@ -60,9 +56,7 @@ def average(batches):
         total += batch.mean()
     return total / len(batches)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def average(batches):
@@ -71,7 +65,6 @@ def average(batches):
         total += batch.mean().float()
     return total / len(batches)
 """,
-    ),
 )
 _PLAIN = 12
 """A name that is bound more often than this is no running sum."""

@@ -60,29 +60,17 @@ CUDA autocast 以 float32 运行 sum、prod、cumsum、cumprod、norm、logsumex
 并说明原因。修复会改变结果的类型，因此标为
 不安全。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def count(mask):
     return mask.bfloat16().sum()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return mask.bfloat16().sum()
 +    return mask.bfloat16().sum(dtype=torch.float32)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def count(mask):
-    return mask.bfloat16().sum(dtype=torch.float32)
-""",
-    ),
 )
 _TAKES_DTYPE = frozenset("sum mean prod cumsum cumprod nansum nanmean norm vector_norm".split())
 _NO_DTYPE = frozenset("var std logsumexp".split())

@@ -6,13 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.tensors import (
-    chain,
-    goes_to_host,
-    is_array,
-    is_tensor,
-    on_device,
-)
+from torchstone.lint.knowledge.tensors import chain, goes_to_host, is_array, is_tensor, on_device
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.scene import Scene
 
@@ -54,8 +48,7 @@ RULE = Rule(
         "设备上的批数据、带 `non_blocking=True`、测试代码，以及完全不涉及设备的文件。",
     ),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, criterion, opt, device):
@@ -68,9 +61,7 @@ def train(model, loader, criterion, opt, device):
         history.append(loss.detach().cpu().numpy())
     return history
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, criterion, opt, device):
@@ -83,7 +74,6 @@ def train(model, loader, criterion, opt, device):
         history.append(loss.detach())
     return torch.stack(history).cpu().numpy()
 """,
-    ),
 )
 
 

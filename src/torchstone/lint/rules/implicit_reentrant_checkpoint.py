@@ -53,29 +53,17 @@ RULE = Rule(
         "钩子触发的时机也不同。请各跑一步并比较梯度。\n\n"
         "该参数自 torch 1.11 起存在；自 2.1 起缺少它会收到警告；2.13 仍默认采用可重入实现。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch.utils.checkpoint import checkpoint
 
 def run(block, x):
     return checkpoint(block, x)
 """,
-    ),
-    good=(
-        """\
-from torch.utils.checkpoint import checkpoint
-
-def run(block, x):
-    return checkpoint(block, x, use_reentrant=False)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return checkpoint(block, x)
 +    return checkpoint(block, x, use_reentrant=False)
 """,
-    ),
 )
 
 

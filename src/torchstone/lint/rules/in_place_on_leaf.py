@@ -67,8 +67,7 @@ RULE = Rule(
         "`.data` 和 `.grad`；`requires_grad=False` 的参数。\n"
         "- `torch.nn.init` 的函数自带 no_grad。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 w = torch.randn(3, requires_grad=True)
@@ -76,9 +75,7 @@ loss = (w * x).sum()
 loss.backward()
 w -= 0.1 * w.grad
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 w = torch.randn(3, requires_grad=True)
@@ -87,7 +84,6 @@ loss.backward()
 with torch.no_grad():
     w -= 0.1 * w.grad
 """,
-    ),
     words=("requires_grad", "Parameter", "parameters", "named_parameters", "bias", "weight"),
     needs=("torch",),
 )

@@ -48,8 +48,7 @@ RULE = Rule(
         "在 `inference_mode` 下计算并返回的值同样报告。\n\n"
         "- 若已克隆、转换为数值，或只用于比较、打印，则不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(model, teacher, x, opt):
@@ -60,27 +59,11 @@ def step(model, teacher, x, opt):
     loss.backward()
     opt.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    with torch.inference_mode():
 +    with torch.no_grad():
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def step(model, teacher, x, opt):
-    with torch.no_grad():
-        target = teacher(x)
-    loss = (model(x) - target).pow(2).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
-    ),
     words=("inference_mode",),
 )
 _HARMLESS = frozenset(

@@ -16,8 +16,7 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(
-        en="`{text}` is NaN where the other factor is 0",
-        zh="`{text}` 在另一个因子为 0 处得到 NaN",
+        en="`{text}` is NaN where the other factor is 0", zh="`{text}` 在另一个因子为 0 处得到 NaN"
     ),
     why=Text(
         en="0 times infinity is NaN, and a softmax or sum over it becomes NaN as a whole",
@@ -27,32 +26,25 @@ RULE = Rule(
         en="use `masked_fill(mask, float('-inf'))`, or a large finite number",
         zh="改用 `masked_fill(mask, float('-inf'))`，或一个很大的有限数",
     ),
-    title=Text(
-        en="A mask is multiplied by infinity",
-        zh="用无穷大乘以掩码",
-    ),
+    title=Text(en="A mask is multiplied by infinity", zh="用无穷大乘以掩码"),
     page=Text(
         en="Reported when the other factor is a mask: a comparison, or a name or expression that speaks of one.",
         zh="当另一个因子是掩码（比较，或名字、表达式中含有 mask）时报告。",
     ),
     words=("inf", "Inf"),
     needs=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def choose(q, mask):
     return (q - float("inf") * mask).argmax(-1)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def choose(q, mask):
     return q.masked_fill(mask.bool(), float("-inf")).argmax(-1)
 """,
-    ),
 )
 _INFINITIES = ("math.inf", "numpy.inf", "torch.inf", "numpy.Inf")
 

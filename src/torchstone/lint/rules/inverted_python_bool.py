@@ -16,8 +16,7 @@ RULE = Rule(
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
-        en="`{text}` is true whatever `{flag}` is",
-        zh="无论 `{flag}` 取什么值，`{text}` 都为真",
+        en="`{text}` is true whatever `{flag}` is", zh="无论 `{flag}` 取什么值，`{text}` 都为真"
     ),
     why=Text(
         en="`~` flips the bits of a Python bool: ~True is -2 and ~False is -1",
@@ -40,8 +39,7 @@ RULE = Rule(
         "仅由默认值看出的参数为 MEDIUM。`self.training` 与此类返回值在结果被保存或传递时也报告。\n\n"
         "- 对布尔张量写 `~mask` 是正确的，不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def forward(self, x, causal: bool):
@@ -49,16 +47,12 @@ def forward(self, x, causal: bool):
         return x
     return x.tril()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    if ~causal:
 +    if not causal:
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def forward(self, x, mask: torch.Tensor):
@@ -66,7 +60,6 @@ def forward(self, x, mask: torch.Tensor):
         return x
     return x[~mask]
 """,
-    ),
     words=("torch",),
 )
 _ANSWERS = frozenset(

@@ -12,12 +12,7 @@ from torchstone.core.text import Text
 from torchstone.lint.facts.effects import effect_of
 from torchstone.lint.facts.summary import calls_below, is_decided
 from torchstone.lint.knowledge.amp import before, scaler_calls
-from torchstone.lint.knowledge.tensors import (
-    is_array,
-    is_tensor,
-    on_device,
-    straight_from_loop,
-)
+from torchstone.lint.knowledge.tensors import is_array, is_tensor, on_device, straight_from_loop
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Function, Scene
 from torchstone.sources.targets import target_of
@@ -38,8 +33,7 @@ RULE = Rule(
         zh="每个训练步都读取张量的数值，主机要等待设备",
     ),
     say=Text(
-        en="`{call}` waits for the device on every step",
-        zh="`{call}` 让每个训练步都停下来等待设备",
+        en="`{call}` waits for the device on every step", zh="`{call}` 让每个训练步都停下来等待设备"
     ),
     why=Text(
         en="the host runs ahead and queues kernels; reading a value empties that queue, so the "
@@ -76,8 +70,7 @@ RULE = Rule(
     ),
     needs=("backward",),
     words=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt, device):
@@ -90,9 +83,7 @@ def train(model, loader, opt, device):
         total += loss.item()
     return total
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, opt, device):
@@ -105,14 +96,11 @@ def train(model, loader, opt, device):
         total += loss.detach()
     return total.item()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -10 +10 @@
 -        total += loss.item()
 +        total += loss.detach()
 """,
-    ),
 )
 
 

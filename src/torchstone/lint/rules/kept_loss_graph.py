@@ -42,10 +42,7 @@ RULE = Rule(
         zh="只要损失还在，它指向的计算图节点就不会释放；在 12 层编码器上实测：反向之后每步增长 0.46 MB "
         "主机内存，若未执行反向，则该步的全部激活值都会保留",
     ),
-    suggest=Text(
-        en="keep `{loss}.detach()` instead",
-        zh="改为保留 `{loss}.detach()`",
-    ),
+    suggest=Text(en="keep `{loss}.detach()` instead", zh="改为保留 `{loss}.detach()`"),
     page=Text(
         en="Fires in a training loop on `total += loss`, `total = total + loss` and "
         "`losses.append(loss)`, where `loss` is what `backward()` runs on in that loop and the "
@@ -68,8 +65,7 @@ RULE = Rule(
     ),
     words=("backward",),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, criterion, opt):
@@ -82,29 +78,11 @@ def train(model, loader, criterion, opt):
         total += loss
     return total / len(loader)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, criterion, opt):
-    total = 0.0
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        total += loss.detach()
-    return total / len(loader)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -10 +10 @@
 -        total += loss
 +        total += loss.detach()
 """,
-    ),
 )
 
 

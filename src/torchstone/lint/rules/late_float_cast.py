@@ -58,24 +58,20 @@ float16 的矩阵乘在内部以 float32 累加，但结果是 float16：达到 
 MEDIUM，bfloat16 为 LOW（此处不会溢出）。autocast 之内乘积为半精度是有意为之，在 softmax 或损失之前提升精度是好习惯，
 不报告；类型未知以及测试中也不报告。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def scores(q, k):
     q, k = q.half(), k.half()
     return torch.matmul(q, k.transpose(-2, -1)).float()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def scores(q, k):
     q, k = q.half(), k.half()
     return torch.matmul(q.float(), k.transpose(-2, -1).float())
 """,
-    ),
 )
 _WIDE = frozenset(("float32", "float", "float64", "double"))
 _DANGER = Text(en=", and to inf above 65504", zh="，超过 65504 即为 inf")

@@ -17,8 +17,7 @@ RULE = Rule(
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
-        en="nn.{layer} is made anew on every forward pass",
-        zh="每次前向计算都会新建一个 nn.{layer}",
+        en="nn.{layer} is made anew on every forward pass", zh="每次前向计算都会新建一个 nn.{layer}"
     ),
     why=Text(
         en="its weights are drawn at random on every call, no optimizer ever sees them, and they "
@@ -48,17 +47,14 @@ RULE = Rule(
         "- 无状态的类（`nn.ReLU`、`nn.Softmax`、池化、损失）没有影响，不报告。\n"
         "- 存到 `self` 上（惰性创建）时不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch import nn
 
 class Net(nn.Module):
     def forward(self, x):
         return nn.Linear(x.shape[-1], 10)(x)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 from torch import nn
 
 class Net(nn.Module):
@@ -69,7 +65,6 @@ class Net(nn.Module):
     def forward(self, x):
         return self.layer(x)
 """,
-    ),
     words=tuple(sorted(WITH_WEIGHTS | DROPOUTS)),
     needs=("forward",),
 )

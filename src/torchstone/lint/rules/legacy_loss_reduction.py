@@ -56,27 +56,16 @@ RULE = Rule(
         "`'none'`；否则 `size_average=False` 表示 `'sum'`，其余均为 `'mean'`。\n\n"
         "当开关以 `True`、`False` 或 `None` 字面量给出时，修复会改写为 `reduction`。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 criterion = torch.nn.MSELoss(size_average=False)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-criterion = torch.nn.MSELoss(reduction='sum')
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -criterion = torch.nn.MSELoss(size_average=False)
 +criterion = torch.nn.MSELoss(reduction='sum')
 """,
-    ),
 )
 
 

@@ -16,10 +16,7 @@ RULE = Rule(
     group="precision",
     severity=LOW,
     confidence=CERTAIN,
-    say=Text(
-        en="`{call}` turns whole numbers into float32",
-        zh="`{call}` 会把整数变成 float32",
-    ),
+    say=Text(en="`{call}` turns whole numbers into float32", zh="`{call}` 会把整数变成 float32"),
     why=Text(
         en="torch.Tensor is float32 whatever it is given; as labels or indices these values raise, "
         "and above 2^24 they are not exact",
@@ -54,27 +51,21 @@ The fix writes `torch.tensor([1, …], dtype=torch.float32)`, which keeps the va
 
 修复写成 `torch.tensor([1, …], dtype=torch.float32)`，数值与类型都不变。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 labels = torch.Tensor([0, 1, 1])
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -labels = torch.Tensor([0, 1, 1])
 +labels = torch.tensor([0, 1, 1], dtype=torch.float32)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 labels = torch.tensor([0, 1, 1])
 """,
-    ),
 )
 
 

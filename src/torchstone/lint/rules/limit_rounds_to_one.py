@@ -15,18 +15,12 @@ RULE = Rule(
     group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
-    say=Text(
-        en="`{text}` is exactly 1 in float32",
-        zh="`{text}` 在 float32 中恰好等于 1",
-    ),
+    say=Text(en="`{text}` is exactly 1 in float32", zh="`{text}` 在 float32 中恰好等于 1"),
     why=Text(
         en="below 6e-8 the difference is rounded away: log(1 - p) of the limited value is still -inf",
         zh="小于 6e-8 的差会被舍入掉：限幅后的值取 log(1 - p) 仍为 -inf",
     ),
-    suggest=Text(
-        en="use 1e-6, or work with logits",
-        zh="改用 1e-6，或直接使用 logits",
-    ),
+    suggest=Text(en="use 1e-6, or work with logits", zh="改用 1e-6，或直接使用 logits"),
     title=Text(
         en="A limit such as 1 - 1e-10 is 1 in float32",
         zh="形如 1 - 1e-10 的上限在 float32 中等于 1",
@@ -36,24 +30,20 @@ RULE = Rule(
         zh="检查张量 `clamp`、`clip`、`clamp_` 的上限。在 float64 中计算的函数不报告。",
     ),
     words=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def loss_of(p, y):
     p = torch.clamp(p, 1e-10, 1 - 1e-10)
     return -(y * p.log() + (1 - y) * (1 - p).log()).mean()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def loss_of(p, y):
     p = torch.clamp(p, 1e-6, 1 - 1e-6)
     return -(y * p.log() + (1 - y) * (1 - p).log()).mean()
 """,
-    ),
 )
 _HALF_STEP = 2.0**-25  # half of the distance from 1 to the next smaller float32
 

@@ -85,27 +85,16 @@ RULE = Rule(
         "含有其他对象的文件将无法加载。同一文件中保存了整个模型（`torch.save(model, path)`）、加载结果被当作模型使用（`.eval()`、`.to()`、调用）或使用其他 "
         "`pickle_module` 时不提供修复。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 state = torch.load('model.pt', map_location='cpu')
 """,
-    ),
-    good=(
-        """\
-import torch
-
-state = torch.load('model.pt', map_location='cpu', weights_only=True)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -state = torch.load('model.pt', map_location='cpu')
 +state = torch.load('model.pt', map_location='cpu', weights_only=True)
 """,
-    ),
 )
 
 

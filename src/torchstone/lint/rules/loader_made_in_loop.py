@@ -17,8 +17,7 @@ RULE = Rule(
     severity=LOW,
     confidence=LIKELY,
     title=Text(
-        en="A DataLoader is made anew in every turn of a loop",
-        zh="每次循环都重新创建 DataLoader",
+        en="A DataLoader is made anew in every turn of a loop", zh="每次循环都重新创建 DataLoader"
     ),
     say=Text(
         en="this DataLoader is made anew in every turn of the loop in line {line}, with the same "
@@ -43,8 +42,7 @@ RULE = Rule(
         "同样的 loader。位于 `if` 之下以及测试代码不报告。循环前创建的 `generator=` 会随遍历推进，并不是"
         "重新创建的理由。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch.utils.data import DataLoader
 
 def train(dataset, step):
@@ -53,9 +51,7 @@ def train(dataset, step):
         for batch in loader:
             step(batch)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 from torch.utils.data import DataLoader
 
 def train(dataset, step):
@@ -66,7 +62,6 @@ def train(dataset, step):
         for batch in loader:
             step(batch)
 """,
-    ),
 )
 
 

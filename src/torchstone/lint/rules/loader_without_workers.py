@@ -59,24 +59,20 @@ RULE = Rule(
         "列表、range）不报告，此时工作进程只会增加拷贝；参数藏在 `**kwargs` 中以及测试代码也不报告。"
         "完全不涉及设备的文件只作为 `possible`（可能）报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.utils.data import DataLoader
 
 def make(dataset, device):
     return DataLoader(dataset, batch_size=64, shuffle=True)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.utils.data import DataLoader
 
 def make(dataset, device):
     return DataLoader(dataset, batch_size=64, shuffle=True, num_workers=8)
 """,
-    ),
 )
 
 

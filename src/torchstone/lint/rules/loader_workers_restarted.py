@@ -31,10 +31,7 @@ RULE = Rule(
         zh="不启用 persistent_workers 时，每次 `for batch in loader` 都要启动 num_workers 个进程、"
         "向其中复制数据集，并等待首批数据",
     ),
-    suggest=Text(
-        en="pass persistent_workers={value}",
-        zh="传入 persistent_workers={value}",
-    ),
+    suggest=Text(en="pass persistent_workers={value}", zh="传入 persistent_workers={value}"),
     page=Text(
         en="Fires when a DataLoader with workers and without `persistent_workers` is made once and "
         "used inside a loop of the same function. The cost is largest with many workers, a large "
@@ -49,8 +46,7 @@ RULE = Rule(
         "`num_workers=0` 时传 `persistent_workers=True` 会报错，因此当数量是变量时应写成比较式。"
         "若数据集在 epoch 之间会改变，请勿启用：长期存活的工作进程只保有启动时的副本。修复因此标记为不安全。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch.utils.data import DataLoader
 
 def train(dataset, step):
@@ -59,25 +55,11 @@ def train(dataset, step):
         for batch in loader:
             step(batch)
 """,
-    ),
-    good=(
-        """\
-from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
-    for epoch in range(10):
-        for batch in loader:
-            step(batch)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    loader = DataLoader(dataset, batch_size=64, num_workers=8)
 +    loader = DataLoader(dataset, batch_size=64, num_workers=8, persistent_workers=True)
 """,
-    ),
 )
 
 

@@ -44,27 +44,16 @@ RULE = Rule(
         "会给出相应建议，但不自动修复。\n\n"
         "修复是安全的：计算同一函数，只是更精确。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 y = torch.log(1 + x)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-y = torch.log1p(x)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -y = torch.log(1 + x)
 +y = torch.log1p(x)
 """,
-    ),
 )
 
 

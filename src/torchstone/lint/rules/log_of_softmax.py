@@ -17,19 +17,13 @@ RULE = Rule(
     group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
-    say=Text(
-        en="logarithm of `{inner}`",
-        zh="对 `{inner}` 取对数",
-    ),
+    say=Text(en="logarithm of `{inner}`", zh="对 `{inner}` 取对数"),
     why=Text(
         en="probabilities round to 0 first (in float32 below e^-104, in float16 below e^-17), and "
         "their logarithm is -inf with NaN gradients",
         zh="概率会先舍入为 0（float32 下低于 e^-104，float16 下低于 e^-17），再取对数即为 -inf，梯度为 NaN",
     ),
-    suggest=Text(
-        en="use `{better}`, which stays exact",
-        zh="改用 `{better}`，它保持精确",
-    ),
+    suggest=Text(en="use `{better}`, which stays exact", zh="改用 `{better}`，它保持精确"),
     title=Text(
         en="The logarithm of a softmax or sigmoid in two steps becomes -inf for small "
         "probabilities",
@@ -53,31 +47,18 @@ when the probabilities have a name, because they may be used elsewhere too, and 
 判定：torch 的 softmax 或 sigmoid 直接位于 `log` 之内（无论是否加了 eps），或其后紧接 `.log()`。修复保留原参数，仅在
 没有 eps 时提供。概率另有名字时可能还有别的用途，不报告；测试中也不报告。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.nn.functional as F
 
 def log_probability(logits):
     return torch.log(F.softmax(logits, dim=-1))
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -    return torch.log(F.softmax(logits, dim=-1))
 +    return F.log_softmax(logits, dim=-1)
 """,
-    ),
-    good=(
-        """\
-import torch
-import torch.nn.functional as F
-
-def log_probability(logits):
-    return F.log_softmax(logits, dim=-1)
-""",
-    ),
 )
 _SOFTMAX = frozenset(
     f"{home}.softmax" for home in ("torch", "torch.nn.functional", "torch.special")

@@ -46,27 +46,16 @@ RULE = Rule(
         "`torch.logsumexp(x.flatten(), 0)`。",
     ),
     needs=("exp", "sum"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 y = torch.log(torch.sum(torch.exp(x), dim=1, keepdim=True))
 """,
-    ),
-    good=(
-        """\
-import torch
-
-y = torch.logsumexp(x, dim=1, keepdim=True)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -3 +3 @@
 -y = torch.log(torch.sum(torch.exp(x), dim=1, keepdim=True))
 +y = torch.logsumexp(x, dim=1, keepdim=True)
 """,
-    ),
 )
 
 

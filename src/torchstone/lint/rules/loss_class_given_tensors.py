@@ -42,29 +42,17 @@ RULE = Rule(
         "constants nor None: its second option has been a deprecated flag since torch 0.4.",
         zh="当 torch 的损失类收到两个既非常量也非 None 的位置参数时报告：它的第二个选项自 torch 0.4 起就是已弃用的标志。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.nn as nn
 
 def loss_of(model, x, y):
     return nn.CrossEntropyLoss(model(x), y)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return nn.CrossEntropyLoss(model(x), y)
 +    return nn.CrossEntropyLoss()(model(x), y)
 """,
-    ),
-    good=(
-        """\
-import torch.nn as nn
-
-def loss_of(model, x, y):
-    return nn.CrossEntropyLoss()(model(x), y)
-""",
-    ),
 )
 
 

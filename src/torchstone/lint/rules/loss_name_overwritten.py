@@ -23,10 +23,7 @@ RULE = Rule(
         en="the second round calls a tensor and ends with a TypeError",
         zh="第二次循环会调用一个张量，以 TypeError 结束",
     ),
-    suggest=Text(
-        en="give the result another name",
-        zh="给结果另取一个名字",
-    ),
+    suggest=Text(en="give the result another name", zh="给结果另取一个名字"),
     title=Text(
         en="A loss function is overwritten by its own result in a loop",
         zh="循环中损失函数被自己的结果覆盖",
@@ -36,8 +33,7 @@ RULE = Rule(
         zh="当名字在循环外绑定为函数或对象、在循环内没有别的绑定时报告。",
     ),
     words=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def fit(model, loader, optimizer):
@@ -48,9 +44,7 @@ def fit(model, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def fit(model, loader, optimizer):
@@ -61,7 +55,6 @@ def fit(model, loader, optimizer):
         loss.backward()
         optimizer.step()
 """,
-    ),
 )
 
 

@@ -62,8 +62,7 @@ autocast 下最后一层输出 float16（或 bfloat16），而损失会被提升
 （评估）；有意在损失周围关闭 autocast；测试。模型自行计算的损失（`outputs.loss`）不检查。""",
     ),
     words=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.nn.functional as F
 
@@ -73,9 +72,7 @@ def step(model, x, y, scaler):
     loss = F.mse_loss(out, y)
     scaler.scale(loss).backward()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 import torch.nn.functional as F
 
@@ -85,7 +82,6 @@ def step(model, x, y, scaler):
         loss = F.mse_loss(out, y)
     scaler.scale(loss).backward()
 """,
-    ),
 )
 _LOSS_FUNCTION = pattern(
     r"torch\.nn\.functional\.(?:\w+_loss|cross_entropy|kl_div|binary_cross_entropy_with_logits)$"

@@ -28,13 +28,9 @@ RULE = Rule(
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en=".{cast} call detected", zh=".{cast} call detected"),
-    why=Text(
-        en="a manual cast can bypass AMP's protection",
-        zh="手动类型转换可能绕过AMP保护",
-    ),
+    why=Text(en="a manual cast can bypass AMP's protection", zh="手动类型转换可能绕过AMP保护"),
     suggest=Text(
-        en="remove .{cast} and use `with autocast()`",
-        zh="删除.{cast}，使用with autocast()",
+        en="remove .{cast} and use `with autocast()`", zh="删除.{cast}，使用with autocast()"
     ),
     title=Text(
         en="A cast to half precision by hand takes values out of autocast's care, so sums "
@@ -72,8 +68,7 @@ gradients），并使 Adam 默认的 `eps=1e-8` 舍入为 0。
 或有意关闭 autocast；自定义 `autograd.Function` 或优化器自行选择类型；受 dtype 判断保护；只接受半精度的内核的参数，或本身可能是
 半精度的网络的参数；写入检查点的副本；名称表明用于转换、导出或评估的文件和函数；训练代码不会调用的代码；测试。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def step(x, w):
@@ -81,22 +76,10 @@ def step(x, w):
         x = x.half()
         return x @ w
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +4,0 @@
 -        x = x.half()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def step(x, w):
-    with torch.autocast("cuda"):
-        return x @ w
-""",
-    ),
 )
 _AT_WORK = pattern(r"^_*(?:train|fit|step|.*_step$|training|forward|compute_loss|loss)", re.I)
 _ELSEWHERE = pattern(

@@ -51,8 +51,7 @@ RULE = Rule(
         "- 除以 `len(loader.dataset)`，MEDIUM：已经是均值的损失又被除了一次批大小。只针对确认使用默认 reduction 的"
         "损失；torch 的 MNIST 示例用的是 reduction='sum'，因此没有问题。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -66,9 +65,7 @@ def evaluate(model, loader):
         total += loss.item()
     return total / len(loader)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -82,7 +79,6 @@ def evaluate(model, loader):
         total += loss.item() * x.size(0)
     return total / len(loader.dataset)
 """,
-    ),
     words=("item", "float"),
     needs=("len",),
 )

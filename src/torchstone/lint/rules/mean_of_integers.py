@@ -17,10 +17,7 @@ RULE = Rule(
     group="precision",
     severity=HIGH,
     confidence=LIKELY,
-    say=Text(
-        en="`{call}` on a tensor of {dtype}",
-        zh="`{call}` 作用于 {dtype} 张量",
-    ),
+    say=Text(en="`{call}` on a tensor of {dtype}", zh="`{call}` 作用于 {dtype} 张量"),
     why=Text(
         en="torch does not average whole numbers or booleans as numpy does: this raises "
         "`RuntimeError`, because only floating point and complex types are accepted",
@@ -50,29 +47,17 @@ provoked on purpose.""",
 `.bool()`、`.to(torch.long)`，与它们的比较，以及它们的视图。可能是 numpy 数组的比较不报告，因为 numpy 允许求平均。
 已传 `dtype=` 以及测试（会故意触发错误）中不报告。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def accuracy(logits, labels):
     return (logits.argmax(dim=-1) == labels).mean()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return (logits.argmax(dim=-1) == labels).mean()
 +    return (logits.argmax(dim=-1) == labels).float().mean()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def accuracy(logits, labels):
-    return (logits.argmax(dim=-1) == labels).float().mean()
-""",
-    ),
 )
 _NAMES = ("mean", "std", "var", "norm", "softmax", "log_softmax", "std_mean", "var_mean", "nanmean")
 

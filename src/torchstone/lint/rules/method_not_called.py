@@ -19,10 +19,7 @@ RULE = Rule(
     "method-not-called",
     group="correctness",
     severity=HIGH,
-    say=Text(
-        en="`{text}` is named but not called",
-        zh="`{text}` 只写了名字，没有调用",
-    ),
+    say=Text(en="`{text}` is named but not called", zh="`{text}` 只写了名字，没有调用"),
     why=Text(
         en="without parentheses the line only looks the method up: {effect}",
         zh="没有括号，这一行只是取出了方法对象：{effect}",
@@ -42,8 +39,7 @@ RULE = Rule(
         "`.synchronize`、`.empty_cache` 等时报告。Python 不会报错，但什么也不做。\n\n"
         "- 笔记本单元格的最后一行用于显示值，不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer):
@@ -52,25 +48,11 @@ def train(model, loader, optimizer):
         model(x, y).backward()
         optimizer.step
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7 +7 @@
 -        optimizer.step
 +        optimizer.step()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        optimizer.zero_grad()
-        model(x, y).backward()
-        optimizer.step()
-""",
-    ),
     words=_METHODS,
 )
 _EFFECTS = {

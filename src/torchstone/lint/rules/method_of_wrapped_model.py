@@ -42,8 +42,7 @@ Followed through assignments, branches, functions and attributes from the place 
 报告。""",
     ),
     words=("DataParallel", "DistributedDataParallel"),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -51,9 +50,7 @@ def main(net, x):
     model = nn.DataParallel(net)
     return model.generate(x)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -61,7 +58,6 @@ def main(net, x):
     model = nn.DataParallel(net)
     return model.module.generate(x)
 """,
-    ),
 )
 _OWN = frozenset(
     "module device_ids output_device dim src_device_obj training no_sync join reducer logger device_type "

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
 from torchstone.lint.facts.callers import calls_of
-from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.effects import Effect, cleared_by_hand, effect_of
 from torchstone.lint.facts.returned import maker_of
-from torchstone.lint.facts.summary import summary_within
+from torchstone.lint.facts.summary import sites_of, summary_within
 from torchstone.lint.knowledge.flow import (
-    callee,
     exclusive,
     functions,
     loops_around,
@@ -23,6 +22,7 @@ from torchstone.lint.knowledge.flow import (
 )
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Function, Scene
+from torchstone.sources.targets import target_of
 from torchstone.sources.training import Calls, backward_calls, step_calls
 
 RULE = Rule(
@@ -74,8 +74,7 @@ RULE = Rule(
         "循环把优化器或模型交给看不到源码的函数。\n"
         "- 没有循环的单步函数，仅当整个文件都没有清空梯度、且优化器在同一文件创建时才报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn, optim
 
@@ -88,29 +87,10 @@ for epoch in range(10):
         loss.backward()
         optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -9,0 +10 @@
 +        optimizer.zero_grad()
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch import nn, optim
-
-model = nn.Linear(10, 2)
-optimizer = optim.Adam(model.parameters(), lr=1e-4)
-criterion = nn.CrossEntropyLoss()
-for epoch in range(10):
-    for data, label in loader:
-        loss = criterion(model(data), label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-""",
-    ),
     needs=("backward", "step"),
 )
 
@@ -131,7 +111,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     loop = next((up for up in loops_around(scene, call) if backward.inside(scene, up)), None)
     cleared = ""
     if loop is not None:
-        if _clears(scene, loop, 2) and not _clears_elsewhere(scene, loop, call):
+        if _clears(scene, loop) and not _clears_elsewhere(scene, loop, call):
             cleared = _cleared_instead(scene, loop, optimizer)
             if not cleared:
                 return
@@ -169,45 +149,16 @@ def _plain_optimizer(scene: Scene, optimizer: ast.expr) -> bool:
     return full.startswith("torch.optim.") and not full.endswith(".LBFGS")
 
 
-def _clears(scene: Scene, root: ast.AST, depth: int) -> bool:
+def _clears(scene: Scene, root: ast.AST) -> bool:
     """Whether something below a node, or a function it calls, clears gradients."""
-    called: list[ast.Call] = []
-    for node in scene.inside(root):
-        if _clears_by_itself(scene, node):
-            return True
-        if isinstance(node, ast.Call):
-            called.append(node)
-    if not depth:
-        return False
-    for node in called:
-        found = callee(scene, node)
-        if found is not None and found[1] is not root and _clears(found[0], found[1], depth - 1):
-            return True
-    return False
+    return summary_within(scene, root).has(Effect.ZERO_GRAD)
 
 
 def _clears_elsewhere(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
     """Whether the loop clears only in arms of branches that exclude the step."""
-    places = [
-        node
-        for node in scene.inside(loop)
-        if _clears_by_itself(scene, node)
-        or (
-            isinstance(node, ast.Call)
-            and (found := callee(scene, node)) is not None
-            and _clears(found[0], found[1], 1)
-        )
-    ]
+    calls = [call for call, _ in sites_of(scene, loop, Effect.ZERO_GRAD)]
+    places = [*calls, *cleared_by_hand(scene, loop)]
     return bool(places) and all(exclusive(scene, place, step) for place in places)
-
-
-def _clears_by_itself(scene: Scene, node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        name = scene.last_name(node.func)
-        return name == "zero_" or ("grad" in name and ("zero" in name or "clear" in name))
-    if isinstance(node, ast.Attribute) and node.attr == "grad":
-        return isinstance(node.ctx, (ast.Store, ast.Del))
-    return False
 
 
 def _cleared_instead(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> str:
@@ -218,28 +169,15 @@ def _cleared_instead(scene: Scene, loop: ast.AST, optimizer: ast.expr) -> str:
         for call in step_calls(scene).inside(scene, loop)
         if (other := _optimizer(call, scene)) is not None
     }
-    found: dict[str, None] = {}
-    for node in scene.inside(loop):
-        if isinstance(node, ast.Call):
-            if scene.last_name(node.func) == "zero_grad":
-                name = scene.dotted(scene.receiver(node))
-                if name in ("", own) or name not in stepped:
-                    return ""
-                found[f"`{name}`"] = None
-                continue
-            called = callee(scene, node)
-            if called is not None and _clears(called[0], called[1], 1):
-                return ""
-        if _clears_by_itself(scene, node):
-            return ""
-    mine = _given(scene, optimizer)
-    others = [stepped[name.strip("`")] for name in found]
+    names = [event.subject for _, event in sites_of(scene, loop, Effect.ZERO_GRAD)]
+    if own in names or not stepped.keys() >= set(names) or cleared_by_hand(scene, loop):
+        return ""
+    mine, others = _given(scene, optimizer), [stepped[name] for name in names]
     if mine and any(_given(scene, other) == mine for other in others):
         return ""
-    models = _models(scene, optimizer)
-    if models <= {model for other in others for model in _models(scene, other)}:
+    if _models(scene, optimizer) <= {model for other in others for model in _models(scene, other)}:
         return ""  # the others clear the very same parameters, or nobody knows whose
-    return ", ".join(found)
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(names))
 
 
 def _models(scene: Scene, optimizer: ast.expr) -> set[str]:
@@ -278,7 +216,7 @@ def _unseen(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         if any(scene.dotted(item) in (name, "self") for item in given):
             if scene.last_name(node.func) not in ("step", "unscale_", "print", "len", "scale"):
-                return callee(scene, node) is None
+                return target_of(scene, node) is None
     return False
 
 
@@ -288,13 +226,16 @@ def _lone_step(scene: Scene, call: ast.Call, optimizer: ast.expr, backward: Call
     if function is None or not backward.of(scene, function):
         return False
     if isinstance(optimizer, ast.Name) and optimizer.id in parameters(function):
-        return not _clears(scene, function, 2) and _never_cleared(scene, function, optimizer.id)
+        return not _clears(scene, function) and _never_cleared(scene, function, optimizer.id)
     source = made(scene, optimizer)
     if not isinstance(source, ast.Call) or scene.function(source) is function:
         return False
     if not any(loops_around(scene, use) for use in _uses(scene, function.name)):
         return False
-    return not _clears(scene, scene.root, 0)
+    return not cleared_by_hand(scene, scene.root) and not any(
+        found is not None and found[0] is Effect.ZERO_GRAD
+        for found in (effect_of(scene, other) for other in scene.all(ast.Call))
+    )
 
 
 def _never_cleared(scene: Scene, function: Function, optimizer: str) -> bool:
@@ -308,7 +249,6 @@ def _never_cleared(scene: Scene, function: Function, optimizer: str) -> bool:
         and source.name.startswith("torch.optim.")
         and not (does := summary_within(home, loops[-1])).has(Effect.ZERO_GRAD)
         and not does.hides(home.dotted(given))
-        and not _clears(home, loops[-1], 1)
         for home, site in sites
     )
 
@@ -318,11 +258,7 @@ def _uses(scene: Scene, name: str) -> list[ast.Call]:
 
 
 def _fix(
-    scene: Scene,
-    call: ast.Call,
-    loop: ast.AST | None,
-    optimizer: ast.expr,
-    backward: Calls,
+    scene: Scene, call: ast.Call, loop: ast.AST | None, optimizer: ast.expr, backward: Calls
 ) -> Fix | None:
     """Clear before the one backward that stands beside the step."""
     statement = scene.statement(call)

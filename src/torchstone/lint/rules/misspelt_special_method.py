@@ -23,10 +23,7 @@ RULE = Rule(
         en="Python and torch look for `{meant}` and use the inherited one",
         zh="Python 和 torch 查找的是 `{meant}`，因此会使用继承来的方法",
     ),
-    suggest=Text(
-        en="rename it to `{meant}`",
-        zh="改名为 `{meant}`",
-    ),
+    suggest=Text(en="rename it to `{meant}`", zh="改名为 `{meant}`"),
     title=Text(
         en="A special method of a module or dataset is misspelt",
         zh="模块或数据集的特殊方法名拼写有误",
@@ -36,8 +33,7 @@ RULE = Rule(
         zh="检查继承自 `nn.Module` 或 `Dataset` 的类中、项目里没有按名字调用过的方法。",
     ),
     words=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 class Net(torch.nn.Module):
@@ -45,9 +41,7 @@ class Net(torch.nn.Module):
         super().__init__()
         self.layer = torch.nn.Linear(size, size)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 class Net(torch.nn.Module):
@@ -55,7 +49,6 @@ class Net(torch.nn.Module):
         super().__init__()
         self.layer = torch.nn.Linear(size, size)
 """,
-    ),
 )
 _SPECIALS = {"init": "__init__", "getitem": "__getitem__", "len": "__len__", "call": "__call__"}
 _FORWARD = frozenset("foward forwad forwrd froward forword farward fowrard forwards".split())

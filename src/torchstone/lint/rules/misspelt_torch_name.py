@@ -21,8 +21,7 @@ RULE = Rule(
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
-        en="torch has no `{name}`; `{meant}` is near",
-        zh="torch 没有 `{name}`，相近的是 `{meant}`",
+        en="torch has no `{name}`; `{meant}` is near", zh="torch 没有 `{name}`，相近的是 `{meant}`"
     ),
     why=Text(
         en="the line ends with an AttributeError as soon as it runs",
@@ -47,22 +46,18 @@ question of version.""",
 不报告：torch 曾经有过的名字（参见 `removed-function`）；项目自己定义的方法；位于版本判断之下。""",
     ),
     words=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def run(model, x):
     return torch.nn.parallel.data_psarallel(model, x)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def run(model, x):
     return torch.nn.parallel.data_parallel(model, x)
 """,
-    ),
 )
 _SHORT = 5  # shorter names have too many neighbours
 _OTHERS = frozenset(

@@ -56,8 +56,7 @@ RULE = Rule(
         "- DTensor 的 `full_tensor()`。\n\n"
         "应在所有 rank 上收集状态，只在一个 rank 上写文件。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
@@ -66,9 +65,7 @@ def save(net, rank, path):
     if rank == 0:
         torch.save(model.state_dict(), path)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
@@ -78,7 +75,6 @@ def save(net, rank, path):
     if rank == 0:
         torch.save(state, path)
 """,
-    ),
     words=("DistributedDataParallel", "FullyShardedDataParallel", "full_tensor"),
 )
 _BUFFERS = Text("DDP broadcasts its buffers before every forward", "DDP 每次前向之前都会广播缓冲区")

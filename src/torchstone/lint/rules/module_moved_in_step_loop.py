@@ -17,13 +17,9 @@ RULE = Rule(
     severity=LOW,
     confidence=LIKELY,
     title=Text(
-        en="A model is moved to the device on every training step",
-        zh="每个训练步都把模型搬到设备",
+        en="A model is moved to the device on every training step", zh="每个训练步都把模型搬到设备"
     ),
-    say=Text(
-        en="`{call}` moves the model on every step",
-        zh="`{call}` 每个训练步都在搬运模型",
-    ),
+    say=Text(en="`{call}` moves the model on every step", zh="`{call}` 每个训练步都在搬运模型"),
     why=Text(
         en="even when everything is in place already, it visits every parameter and buffer in "
         "Python, about 6 µs each (1.7 ms for 288 parameters), before the step can start",
@@ -41,8 +37,7 @@ RULE = Rule(
         "模型在循环内创建、位于 `if step % n` 之下或属于测试代码，则不报告。",
     ),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt, device):
@@ -53,9 +48,7 @@ def train(model, loader, opt, device):
         loss.backward()
         opt.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, opt, device):
@@ -66,7 +59,6 @@ def train(model, loader, opt, device):
         loss.backward()
         opt.step()
 """,
-    ),
 )
 
 

@@ -52,8 +52,7 @@ RULE = Rule(
         "- transformers 的 `modular_*.py` 是模板，不会被执行，不报告。\n"
         "- 父类是项目内其他类时，只报告调用过晚，不报告缺失。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch import nn
 
 class Net(nn.Module):
@@ -61,25 +60,12 @@ class Net(nn.Module):
         self.fc = nn.Linear(8, 8)
         super().__init__()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4,0 +5 @@
 +        super().__init__()
 @@ -6 +6,0 @@
 -        super().__init__()
 """,
-    ),
-    good=(
-        """\
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-""",
-    ),
     words=("Module",),
     needs=("__init__",),
 )

@@ -33,10 +33,7 @@ RULE = Rule(
         zh="nn.Module 不会查看 Python {kind} 的内部：parameters() 不包含这些层，它们不会被训练、不会移动到设备、"
         "不会切换 eval()，也不会保存",
     ),
-    suggest=Text(
-        en="use {container} for `self.{name}`",
-        zh="`self.{name}` 改用 {container}",
-    ),
+    suggest=Text(en="use {container} for `self.{name}`", zh="`self.{name}` 改用 {container}"),
     title=Text(
         en="Layers kept in a plain Python list or dict are unknown to the module and do not train",
         zh="放在普通 Python 列表或字典中的子层不会注册到模块，也不会被训练",
@@ -57,8 +54,7 @@ RULE = Rule(
         "`self.add_module`、`setattr(self, ...)`，或把列表交给另一个模块。\n"
         "- 修复会改变 state dict 的键，因此只在明确要求时应用。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch import nn
 
 class Net(nn.Module):
@@ -71,29 +67,11 @@ class Net(nn.Module):
             x = layer(x)
         return x
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6 +6 @@
 -        self.layers = [nn.Linear(8, 8) for _ in range(depth)]
 +        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(depth)])
 """,
-    ),
-    good=(
-        """\
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(depth)])
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
-""",
-    ),
     words=("Module", *sorted(CONTAINERS)),
     needs=("self",),
 )

@@ -52,8 +52,7 @@ RULE = Rule(
         "- 保存之前的 `.cpu()`，且之后没有前向计算，不报告。\n"
         "- pytorch issue 104336。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -65,9 +64,7 @@ def run(rank, model, optimizer, x):
     ddp_model(x).sum().backward()
     optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -77,7 +74,6 @@ def run(rank, model, optimizer, x):
     ddp_model(x).sum().backward()
     optimizer.step()
 """,
-    ),
     words=("DistributedDataParallel",),
 )
 

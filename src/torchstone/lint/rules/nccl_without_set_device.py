@@ -49,8 +49,7 @@ RULE = Rule(
         "- 若所有用法都指明了 GPU（`.to(rank)`），置信度为 `possible`（可能），严重度 LOW：barrier() 和对象类集合通信仍使用当前设备。\n"
         "- 文件设置了 CUDA_VISIBLE_DEVICES，或调用者及其调用的函数设置了设备时不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.distributed as dist
 
@@ -60,9 +59,7 @@ def main(net, loader):
     for x in loader:
         net(x.cuda())
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import os
 import torch
 import torch.distributed as dist
@@ -74,7 +71,6 @@ def main(net, loader):
     for x in loader:
         net(x.cuda())
 """,
-    ),
 )
 _INDEXED = Text(
     en="NCCL is started without torch.cuda.set_device",

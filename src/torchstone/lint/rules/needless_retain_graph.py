@@ -50,8 +50,7 @@ RULE = Rule(
         "- 不报告：同一计算图上的多个损失（除最后一次外都需要保留）；遍历在循环外创建的损失；取值不是字面量 True。\n"
         "- 去掉后若报错，错误信息指出的才是真正的问题：有张量没有 detach。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(rnn, loader, optimizer, hidden):
@@ -62,16 +61,12 @@ def train(rnn, loader, optimizer, hidden):
         loss.backward(retain_graph=True)
         optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -8 +8 @@
 -        loss.backward(retain_graph=True)
 +        loss.backward()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(rnn, loader, optimizer, hidden):
@@ -82,7 +77,6 @@ def train(rnn, loader, optimizer, hidden):
         loss.backward()
         optimizer.step()
 """,
-    ),
     needs=("retain_graph", "backward"),
 )
 

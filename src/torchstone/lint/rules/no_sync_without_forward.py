@@ -27,8 +27,7 @@ RULE = Rule(
         zh="DDP 在前向时决定下一次 backward 是否做平均：前向在外面时，每个微步仍会交换全部梯度",
     ),
     suggest=Text(
-        en="put the forward pass under `{context}` as well",
-        zh="把前向计算也放到 `{context}` 之下",
+        en="put the forward pass under `{context}` as well", zh="把前向计算也放到 `{context}` 之下"
     ),
     title=Text(
         en="Gradients are reduced all the same when no_sync() holds the backward but not the "
@@ -47,8 +46,7 @@ RULE = Rule(
         "`nullcontext() if last else model.no_sync()` 这样的条件表达式也会检查。\n\n"
         "- FSDP2 的 `set_requires_gradient_sync` 没有这一限制，不检查。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -58,9 +56,7 @@ def step(model, batches, optimizer):
         with model.no_sync():
             loss.backward()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -70,7 +66,6 @@ def step(model, batches, optimizer):
             loss = model(x, y)
             loss.backward()
 """,
-    ),
     words=("no_sync",),
     needs=("backward",),
 )

@@ -53,8 +53,7 @@ RULE = Rule(
         "- pytorch issue 51800：第一个 epoch 之前先测试一次，得到荒谬的损失。\n"
         "- 新版的 state dict 键不同（`parametrizations.weight.original`），更换时请转换旧检查点。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -81,9 +80,7 @@ def main(model, loader, optimizer):
         test(model, loader)
         train(model, loader, optimizer)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
@@ -111,13 +108,11 @@ def main(model, loader, optimizer):
         test(model, loader)
         train(model, loader, optimizer)
 """,
-    ),
     torch_from=(1, 9),
 )
 
 _PLAIN = Text(
-    en="torch.nn.utils.spectral_norm is the old form",
-    zh="torch.nn.utils.spectral_norm 是旧版接口",
+    en="torch.nn.utils.spectral_norm is the old form", zh="torch.nn.utils.spectral_norm 是旧版接口"
 )
 _PLAIN_WHY = Text(
     en="it iterates only in training mode, so eval() before the first training forward uses a "

@@ -29,8 +29,7 @@ RULE = Rule(
         zh="{shard} 会用新的分片参数替换原来的参数：优化器持有的张量得不到梯度，step() 不会改变模型",
     ),
     suggest=Text(
-        en="shard the model first, then make the optimizer",
-        zh="先对模型分片，再创建优化器",
+        en="shard the model first, then make the optimizer", zh="先对模型分片，再创建优化器"
     ),
     title=Text(
         en="An optimizer made before fully_shard or FSDP replaces the parameters changes nothing "
@@ -51,8 +50,7 @@ RULE = Rule(
         "- 分片之后重新创建优化器时不报告。\n"
         "- use_orig_params=True 的 FSDP1 同样报告：其文档要求相同的顺序。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.distributed.fsdp import fully_shard
 
@@ -63,9 +61,7 @@ def build(model):
     fully_shard(model)
     return model, optimizer
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.distributed.fsdp import fully_shard
 
@@ -76,7 +72,6 @@ def build(model):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     return model, optimizer
 """,
-    ),
     words=("fully_shard", "FullyShardedDataParallel"),
 )
 

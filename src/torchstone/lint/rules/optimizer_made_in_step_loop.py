@@ -19,8 +19,7 @@ RULE = Rule(
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
-        en="{optimizer} is made anew on every training step",
-        zh="每个训练步都新建一个 {optimizer}",
+        en="{optimizer} is made anew on every training step", zh="每个训练步都新建一个 {optimizer}"
     ),
     why=Text(
         en="momentum, second moments and step counts start from zero each time: Adam becomes sign "
@@ -46,8 +45,7 @@ RULE = Rule(
         "- 不报告：被优化的模型或张量也在该循环内创建（每个样本单独拟合）；由内层循环执行 step；位于 `if` 之下。\n"
         "- 不带动量的 SGD 没有状态，只是浪费时间，为 MEDIUM。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, rate):
@@ -57,9 +55,7 @@ def train(model, loader, rate):
         model(x, y).backward()
         optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, rate):
@@ -69,7 +65,6 @@ def train(model, loader, rate):
         model(x, y).backward()
         optimizer.step()
 """,
-    ),
     needs=("backward", "step"),
 )
 

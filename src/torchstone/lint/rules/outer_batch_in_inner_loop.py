@@ -23,10 +23,7 @@ RULE = Rule(
         en="the batch of the outer loop is compared with the outputs of the inner one: the numbers are wrong, or the shapes do not fit",
         zh="外层循环的数据与内层循环的输出放在一起：结果有误，或形状不符",
     ),
-    suggest=Text(
-        en="use `{new}`",
-        zh="改用 `{new}`",
-    ),
+    suggest=Text(en="use `{new}`", zh="改用 `{new}`"),
     title=Text(
         en="An inner loop unpacks a batch but uses a variable of the outer one",
         zh="内层循环解包了数据，却使用了外层循环的变量",
@@ -36,8 +33,7 @@ RULE = Rule(
         zh="当循环解包出多个名字、其中一个在函数中从未被读取，而循环体读取了只由另一个循环绑定的同词干名字（如 `labels_val` 与 `labels`）时报告。",
     ),
     words=("torch",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def fit(model, train_loader, val_loader, loss_of, optimizer):
@@ -50,9 +46,7 @@ def fit(model, train_loader, val_loader, loss_of, optimizer):
                 val_loss = loss_of(model(images_val), labels)
     return val_loss
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def fit(model, train_loader, val_loader, loss_of, optimizer):
@@ -65,7 +59,6 @@ def fit(model, train_loader, val_loader, loss_of, optimizer):
                 val_loss = loss_of(model(images_val), labels_val)
     return val_loss
 """,
-    ),
 )
 
 _PHASES = frozenset("train training val valid validation test eval dev tr te trn".split())
@@ -90,9 +83,9 @@ def check(loop: ast.For, scene: Scene) -> Iterator[Hit]:
 
 def _reads(scene: Scene) -> set[tuple[ast.AST | None, str]]:
     """The names that each function reads; worked out once."""
-    found: set[tuple[ast.AST | None, str]] | None = scene.cache.get("reads")
+    found: set[tuple[ast.AST | None, str]] | None = scene.cache.get("names read by functions")
     if found is None:
-        found = scene.cache["reads"] = {
+        found = scene.cache["names read by functions"] = {
             (scene.function(node), node.id)
             for node in scene.all(ast.Name)
             if isinstance(node.ctx, ast.Load)

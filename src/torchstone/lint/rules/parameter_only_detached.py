@@ -37,8 +37,7 @@ RULE = Rule(
         zh="当 `nn.Parameter` 在其类的方法中（`__init__` 除外）的每次使用都经过 `detach()` 或 `.data`，且其中一次在 `forward` 中时报告。",
     ),
     words=("Parameter",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -50,9 +49,7 @@ class Scale(nn.Module):
     def forward(self, x):
         return x * self.scale.detach()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -64,7 +61,6 @@ class Scale(nn.Module):
     def forward(self, x):
         return x * self.scale
 """,
-    ),
 )
 
 

@@ -46,29 +46,17 @@ RULE = Rule(
         "因此修复是安全的。",
     ),
     words=tuple(sorted({name.rpartition(".")[2] for name in PRIVATE})),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def collate(items):
     return torch.utils.data._utils.collate.default_collate(items)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def collate(items):
-    return torch.utils.data.default_collate(items)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return torch.utils.data._utils.collate.default_collate(items)
 +    return torch.utils.data.default_collate(items)
 """,
-    ),
 )
 _LAST = frozenset(RULE.words)
 

@@ -42,27 +42,16 @@ RULE = Rule(
         "若项目支持的最低 torch 尚无公开名字、位于 `try` 中或版本判断之下，则不报告。",
     ),
     words=tuple(sorted({name.rpartition(".")[2] for name in PRIVATE})),
-    bad=(
-        """\
+    bad="""\
 from torch.utils.data._utils.collate import default_collate
 
 x = default_collate([1])
 """,
-    ),
-    good=(
-        """\
-from torch.utils.data import default_collate
-
-x = default_collate([1])
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -1 +1 @@
 -from torch.utils.data._utils.collate import default_collate
 +from torch.utils.data import default_collate
 """,
-    ),
 )
 
 

@@ -47,22 +47,18 @@ RULE = Rule(
         "- `softmax(x).log()` 不报告：数值正确，只是不如 `log_softmax` 精确。\n"
         "- `kl_div` 的目标默认就是概率（除非 `log_target=True`），不检查。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.nn.functional as F
 
 def loss_of(model, x, y):
     return F.nll_loss(F.softmax(model(x), dim=1), y)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch.nn.functional as F
 
 def loss_of(model, x, y):
     return F.nll_loss(F.log_softmax(model(x), dim=1), y)
 """,
-    ),
     words=tuple(sorted(LOSSES)),
 )
 

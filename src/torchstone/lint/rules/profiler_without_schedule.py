@@ -49,8 +49,7 @@ RULE = Rule(
     ),
     words=("profile",),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.profiler import profile
 
@@ -62,9 +61,7 @@ def train(model, loader, opt):
             loss.backward()
             opt.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.profiler import profile, schedule
 
@@ -78,7 +75,6 @@ def train(model, loader, opt):
             opt.step()
             prof.step()
 """,
-    ),
 )
 
 

@@ -22,18 +22,11 @@ RULE = Rule(
     group="upgrade",
     severity=HIGH,
     aliases=("TOR001",),
-    title=Text(
-        en="A function is called that torch no longer has",
-        zh="调用了 torch 已移除的函数",
-    ),
+    title=Text(en="A function is called that torch no longer has", zh="调用了 torch 已移除的函数"),
     say=Text(
-        en="`{name}` is removed since torch {removed}",
-        zh="`{name}` 自 torch {removed} 起已移除",
+        en="`{name}` is removed since torch {removed}", zh="`{name}` 自 torch {removed} 起已移除"
     ),
-    why=Text(
-        en="the call raises an error as soon as it runs",
-        zh="一执行到该调用就会报错",
-    ),
+    why=Text(en="the call raises an error as soon as it runs", zh="一执行到该调用就会报错"),
     suggest=Text(en="use `{instead}`", zh="改用 `{instead}`"),
     page=Text(
         en="Fires on calls of names that newer releases of torch do not have any more, or keep "
@@ -52,31 +45,18 @@ RULE = Rule(
         "判断之下不报告。\n\n"
         "修复均不安全：后继函数的参数顺序或返回值有所不同。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def spectrum(a):
     values, vectors = torch.symeig(a, eigenvectors=True)
     return values, vectors
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def spectrum(a):
-    values, vectors = torch.linalg.eigh(a, UPLO='U')
-    return values, vectors
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    values, vectors = torch.symeig(a, eigenvectors=True)
 +    values, vectors = torch.linalg.eigh(a, UPLO='U')
 """,
-    ),
 )
 
 

@@ -22,13 +22,9 @@ RULE = Rule(
     group="upgrade",
     severity=HIGH,
     aliases=("TOR004",),
-    title=Text(
-        en="A name is imported that torch no longer has",
-        zh="导入了 torch 已移除的名字",
-    ),
+    title=Text(en="A name is imported that torch no longer has", zh="导入了 torch 已移除的名字"),
     say=Text(
-        en="`{name}` is removed since torch {removed}",
-        zh="`{name}` 自 torch {removed} 起已移除",
+        en="`{name}` is removed since torch {removed}", zh="`{name}` 自 torch {removed} 起已移除"
     ),
     why=Text(
         en="the import fails, or brings a function that only raises: the whole module is lost, "
@@ -48,12 +44,10 @@ RULE = Rule(
         "不报告。",
     ),
     words=tuple(name.rpartition(".")[2] for name in REMOVED),
-    bad=(
-        """\
+    bad="""\
 from torch import symeig
 """,
-    ),
-    good=("from torch.linalg import eigh\n",),
+    good="from torch.linalg import eigh\n",
 )
 
 

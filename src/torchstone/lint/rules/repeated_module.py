@@ -20,10 +20,7 @@ RULE = Rule(
     group="correctness",
     severity=HIGH,
     confidence=LIKELY,
-    say=Text(
-        en="`{text}` repeats one and the same layer",
-        zh="`{text}` 重复的是同一个层",
-    ),
+    say=Text(en="`{text}` repeats one and the same layer", zh="`{text}` 重复的是同一个层"),
     why=Text(
         en="the list holds the same object each time: all places share one set of weights, and the "
         "model has a fraction of the parameters it seems to have",
@@ -50,29 +47,17 @@ RULE = Rule(
         "- 若有意共享权重（ALBERT、递归头），请多次调用同一层，或只用普通列表：这样不会报告。\n"
         "- 无状态的层（`[nn.ReLU()] * n`）不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch import nn
 
 def blocks(width, depth):
     return nn.Sequential(*([nn.Linear(width, width)] * depth))
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return nn.Sequential(*([nn.Linear(width, width)] * depth))
 +    return nn.Sequential(*([nn.Linear(width, width) for _ in range(depth)]))
 """,
-    ),
-    good=(
-        """\
-from torch import nn
-
-def blocks(width, depth):
-    return nn.Sequential(*([nn.Linear(width, width) for _ in range(depth)]))
-""",
-    ),
     words=("nn",),
 )
 

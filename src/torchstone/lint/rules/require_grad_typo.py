@@ -38,31 +38,18 @@ RULE = Rule(
         "自有的属性，不报告。",
     ),
     words=("require_grad",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def freeze(model):
     for p in model.parameters():
         p.require_grad = False
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def freeze(model):
-    for p in model.parameters():
-        p.requires_grad = False
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -        p.require_grad = False
 +        p.requires_grad = False
 """,
-    ),
 )
 
 

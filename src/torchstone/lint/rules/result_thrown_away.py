@@ -30,18 +30,12 @@ RULE = Rule(
     group="correctness",
     severity=HIGH,
     confidence=LIKELY,
-    say=Text(
-        en="the result of `{call}` is thrown away",
-        zh="`{call}` 的结果被丢弃",
-    ),
+    say=Text(en="the result of `{call}` is thrown away", zh="`{call}` 的结果被丢弃"),
     why=Text(
         en="`{name}` gives a new tensor and leaves the old one as it is: this line does nothing",
         zh="`{name}` 返回新张量，原张量不变：这一行没有任何作用",
     ),
-    suggest=Text(
-        en="bind the result{twin}",
-        zh="把结果赋给变量{twin_zh}",
-    ),
+    suggest=Text(en="bind the result{twin}", zh="把结果赋给变量{twin_zh}"),
     title=Text(
         en="An operation that returns a new tensor stands alone, so it changes nothing",
         zh="返回新张量的操作单独成句，什么也没有改变",
@@ -59,31 +53,18 @@ RULE = Rule(
         "- 笔记本单元格的最后一行用于显示值，不报告。\n"
         "- 修复会补上下划线；不安全，因为也可能本想赋给新的名字。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def decay(parameters, rate):
     for p in parameters:
         p.data.add(p.grad, alpha=-rate)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -        p.data.add(p.grad, alpha=-rate)
 +        p.data.add_(p.grad, alpha=-rate)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def decay(parameters, rate):
-    for p in parameters:
-        p.data.add_(p.grad, alpha=-rate)
-""",
-    ),
     words=tuple(sorted(_TWINS | _MOVES)),
     needs=("torch",),
 )

@@ -47,8 +47,7 @@ RULE = Rule(
         "值设种子时报告。加载器可以来自其他文件的函数。\n\n"
         "- 种子、数据集或加载器提到 rank、切分或分片，或由 accelerate、Lightning 准备加载器时不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
@@ -62,9 +61,7 @@ def main(net, data, opt, seed):
         model(x, y).backward()
         opt.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
@@ -78,7 +75,6 @@ def main(net, data, opt, seed, rank):
         model(x, y).backward()
         opt.step()
 """,
-    ),
 )
 _RANKED = pattern(r"rank|shard|split|world|process", re.I)
 _RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite")

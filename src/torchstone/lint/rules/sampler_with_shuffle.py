@@ -43,31 +43,18 @@ RULE = Rule(
         "True 时报告。对于 `DistributedSampler(data) if ranks > 1 else None`，单卡能运行，多卡就会报错。\n\n"
         "- 不报告：`shuffle=(sampler is None)`；DataLoader 自己位于另一个条件之下，与采样器不在一处。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch.utils.data import DataLoader, DistributedSampler
 
 def loader(data):
     sampler = DistributedSampler(data)
     return DataLoader(data, batch_size=8, shuffle=True, sampler=sampler)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -    return DataLoader(data, batch_size=8, shuffle=True, sampler=sampler)
 +    return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
 """,
-    ),
-    good=(
-        """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-def loader(data):
-    sampler = DistributedSampler(data)
-    return DataLoader(data, batch_size=8, shuffle=False, sampler=sampler)
-""",
-    ),
 )
 
 

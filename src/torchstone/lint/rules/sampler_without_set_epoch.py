@@ -56,8 +56,7 @@ RULE = Rule(
         "- 不报告：`shuffle=False`；名称表明是验证或测试数据；文件里没有 epoch 循环；由 accelerate 或 Lightning "
         "管理循环（它们会调用）。",
     ),
-    bad=(
-        """\
+    bad="""\
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
@@ -68,27 +67,10 @@ def main(data, epochs, step):
         for batch in loader:
             step(batch)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7,0 +8 @@
 +        sampler.set_epoch(epoch)
 """,
-    ),
-    good=(
-        """\
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-def main(data, epochs, step):
-    sampler = DistributedSampler(data)
-    loader = DataLoader(data, batch_size=32, sampler=sampler)
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        for batch in loader:
-            step(batch)
-""",
-    ),
 )
 _HELD_OUT = ("val", "test", "eval", "dev", "infer", "predict")
 _RUNNERS = ("accelerate", "lightning", "pytorch_lightning", "ignite", "mmengine")

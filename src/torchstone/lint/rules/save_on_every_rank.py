@@ -52,8 +52,7 @@ RULE = Rule(
         "- 不报告：文件自身没有调用的辅助函数；带 rank_zero_only 之类装饰器的函数；写入内存缓冲区；"
         "条件中的名称涉及 rank、GPU、main、master 或保存（`save_every` 之类只说明何时保存，不说明由谁保存）。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -65,9 +64,7 @@ def main(net, loader, optimizer, train):
         train(model, loader, optimizer)
         torch.save(model.module.state_dict(), f"model-{epoch}.pt")
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -81,7 +78,6 @@ def main(net, loader, optimizer, train):
             torch.save(model.module.state_dict(), f"model-{epoch}.pt")
         dist.barrier()
 """,
-    ),
     words=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel"),
 )
 _SOME = pattern(

@@ -49,8 +49,7 @@ GradScaler 的状态只是一个数和一个计数器；有了它们，恢复后
 scaler 的 `state_dict` 或 `load_state_dict`、scaler 来自别处以及测试中不报告。""",
     ),
     needs=("GradScaler", "save"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 scaler = torch.amp.GradScaler("cuda")
@@ -65,9 +64,7 @@ def train(model, loader, optimizer):
         scaler.update()
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 scaler = torch.amp.GradScaler("cuda")
@@ -83,7 +80,6 @@ def train(model, loader, optimizer):
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save({**state, "scaler": scaler.state_dict()}, "last.pt")
 """,
-    ),
 )
 
 

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import (
-    is_scaler_call,
-    receivers,
-    scaler_calls,
-    starts_its_line,
-)
+from torchstone.lint.knowledge.amp import is_scaler_call, receivers, scaler_calls, starts_its_line
 from torchstone.lint.rule import CERTAIN, HIGH, POSSIBLE, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -59,8 +54,7 @@ is one step only.""",
 
 有多个优化器时，在全部 step 之后调用一次 `update()` 即可；只有一个 step 时才提供自动修复。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 scaler = torch.amp.GradScaler("cuda")
@@ -73,29 +67,10 @@ def train(model, loader, optimizer):
         scaler.step(optimizer)
         optimizer.zero_grad()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -10,0 +11 @@
 +        scaler.update()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-scaler = torch.amp.GradScaler("cuda")
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        with torch.autocast("cuda"):
-            loss = model(x, y)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad()
-""",
-    ),
 )
 
 

@@ -51,8 +51,7 @@ type or one that is chosen at run time, and when the scaler is switched by a fla
 autocast 是其他类型或运行时决定类型，或 scaler 由开关控制时，不报告。""",
     ),
     needs=("autocast", "bfloat16"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 scaler = torch.amp.GradScaler("cuda")
@@ -65,9 +64,7 @@ def step(model, x, optimizer):
     scaler.step(optimizer)
     scaler.update()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def step(model, x, optimizer):
@@ -77,7 +74,6 @@ def step(model, x, optimizer):
     loss.backward()
     optimizer.step()
 """,
-    ),
 )
 
 

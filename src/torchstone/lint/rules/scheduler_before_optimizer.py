@@ -48,8 +48,7 @@ RULE = Rule(
         "- 不报告：调用位于 `if` 之下（`if epoch > 0`）；带参数（指标、epoch、扩散采样）；循环之前优化器已经 step。\n"
         "- torch 运行时也会警告一次。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def fit(model, loader, optimizer, lr_scheduler):
@@ -59,17 +58,13 @@ def fit(model, loader, optimizer, lr_scheduler):
         lr_scheduler.step()
         optimizer.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6,0 +7 @@
 +        optimizer.step()
 @@ -8 +8,0 @@
 -        optimizer.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def fit(model, loader, optimizer, epochs):
@@ -81,7 +76,6 @@ def fit(model, loader, optimizer, epochs):
             optimizer.step()
         scheduler.step()
 """,
-    ),
     needs=("step",),
 )
 

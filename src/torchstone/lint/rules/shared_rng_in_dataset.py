@@ -71,8 +71,7 @@ RULE = Rule(
         "生成器按索引、epoch 或工作进程重新创建；类会保存并恢复生成器的状态。\n"
         "- 文件自身不创建 DataLoader 时为 MEDIUM。",
     ),
-    bad=(
-        """\
+    bad="""\
 import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
@@ -86,9 +85,7 @@ class Noisy(Dataset):
 
 loader = DataLoader(Noisy(x), batch_size=8, num_workers=4)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import numpy as np
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
@@ -105,7 +102,6 @@ def seed(worker):
 
 loader = DataLoader(Noisy(x), batch_size=8, num_workers=4, worker_init_fn=seed)
 """,
-    ),
     words=("default_rng", "RandomState", "Random", "Generator", "random"),
     needs=("torch", "class"),
 )

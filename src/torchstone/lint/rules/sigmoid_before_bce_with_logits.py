@@ -52,8 +52,7 @@ RULE = Rule(
         "- 反过来，把 logits 传给 `nn.BCELoss`，只要数值超出 0–1，运行时就会报错。\n"
         "- 分支导致无法确定取值时不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -63,9 +62,7 @@ def loss_of(model, x, y):
     out = torch.sigmoid(model(x)).squeeze(1)
     return criterion(out, y)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch import nn
 
@@ -75,7 +72,6 @@ def loss_of(model, x, y):
     out = model(x).squeeze(1)
     return criterion(out, y)
 """,
-    ),
     words=tuple(sorted(LOSSES)),
 )
 

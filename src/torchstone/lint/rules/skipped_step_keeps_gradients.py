@@ -52,8 +52,7 @@ RULE = Rule(
         "梯度只在 step 之后清空，也会报告：反向传播可能已执行了一部分。\n\n"
         "- 该路径自行清空，或循环在 backward() 之前清空时不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt):
@@ -65,28 +64,10 @@ def train(model, loader, opt):
         opt.step()
         opt.zero_grad()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7,0 +8 @@
 +            opt.zero_grad()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        loss = model(x)
-        loss.backward()
-        if not torch.isfinite(loss):
-            opt.zero_grad()
-            continue
-        opt.step()
-        opt.zero_grad()
-""",
-    ),
     needs=("backward", "step"),
     words=("isnan", "isinf", "isfinite", "isNaN", "RuntimeError", "OutOfMemoryError"),
 )

@@ -53,8 +53,7 @@ RULE = Rule(
         "与 `log_softmax` 搭配的是 `nll_loss`。\n"
         "- 分支导致无法确定取值时不报告；目标参数可以是概率，不检查。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.nn.functional as F
 
@@ -62,9 +61,7 @@ def loss_of(model, x, y):
     probs = F.softmax(model(x), dim=1)
     return F.cross_entropy(probs, y)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 import torch.nn.functional as F
 
@@ -72,7 +69,6 @@ def loss_of(model, x, y):
     logits = model(x)
     return F.cross_entropy(logits, y)
 """,
-    ),
     words=("CrossEntropyLoss", "cross_entropy"),
 )
 

@@ -62,8 +62,7 @@ unsafe.""",
 CUDA autocast 会以 float32 运行 softmax 和 log_softmax（CPU autocast 不会），不求梯度时半精度概率通常够用，这两种情况不报告；
 `--strict` 会报告它们以及未见半精度输入的调用，并说明原因。已传 `dtype=` 以及测试中不报告。修复会改变结果的类型，因此标为不安全。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 import torch.nn.functional as F
 
@@ -71,16 +70,12 @@ def attend(q, k, v):
     scores = (q @ k.transpose(-2, -1)).half()
     return F.softmax(scores, dim=-1) @ v
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6 +6 @@
 -    return F.softmax(scores, dim=-1) @ v
 +    return F.softmax(scores, dim=-1, dtype=torch.float32) @ v
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 import torch.nn.functional as F
 
@@ -88,7 +83,6 @@ def attend(q, k, v):
     scores = (q @ k.transpose(-2, -1)).half()
     return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
 """,
-    ),
 )
 _FUNCTIONS = frozenset(
     f"{home}.{name}"

@@ -24,33 +24,25 @@ RULE = Rule(
         zh="输入为一维或三维时选择第一维：批内的样本会被放在一起归一化",
     ),
     suggest=Text(
-        en="give `dim=-1`, or the dimension of the classes",
-        zh="给出 `dim=-1`，或类别所在的维度",
+        en="give `dim=-1`, or the dimension of the classes", zh="给出 `dim=-1`，或类别所在的维度"
     ),
-    title=Text(
-        en="Softmax is called without dim",
-        zh="softmax 没有指定 dim",
-    ),
+    title=Text(en="Softmax is called without dim", zh="softmax 没有指定 dim"),
     page=Text(
         en="torch has warned about this since 0.4 and chooses dimension 0 for inputs with 0, 1 or 3 dimensions, 1 for others.",
         zh="自 0.4 起 torch 会对此给出警告：输入为 0、1、3 维时选择第 0 维，其他情况选择第 1 维。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.nn.functional as F
 
 def attend(scores, values):
     return F.softmax(scores) @ values
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch.nn.functional as F
 
 def attend(scores, values):
     return F.softmax(scores, dim=-1) @ values
 """,
-    ),
 )
 _FUNCTIONS = tuple(f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax", "softmin"))
 _CLASSES = ("torch.nn.Softmax", "torch.nn.LogSoftmax", "torch.nn.Softmin")

@@ -40,8 +40,7 @@ trained or gets another state in between. A state that is written to a file, clo
 写入文件、克隆或复制的状态不报告。""",
     ),
     needs=("load_state_dict",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def fit(model, loader, optimizer, loss_of, score):
@@ -55,9 +54,7 @@ def fit(model, loader, optimizer, loss_of, score):
             best, kept = score(model), model.state_dict()
     model.load_state_dict(kept)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import copy
 
 import torch
@@ -73,7 +70,6 @@ def fit(model, loader, optimizer, loss_of, score):
             best, kept = score(model), copy.deepcopy(model.state_dict())
     model.load_state_dict(kept)
 """,
-    ),
 )
 
 

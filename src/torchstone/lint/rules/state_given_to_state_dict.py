@@ -19,14 +19,8 @@ RULE = Rule(
         en="`{call}` loads nothing: `state_dict` only gives the state",
         zh="`{call}` 不会加载任何内容：`state_dict` 只返回状态",
     ),
-    why=Text(
-        en="the model goes on with the weights that it has",
-        zh="模型会继续使用原有的权重",
-    ),
-    suggest=Text(
-        en="call `load_state_dict`",
-        zh="改为调用 `load_state_dict`",
-    ),
+    why=Text(en="the model goes on with the weights that it has", zh="模型会继续使用原有的权重"),
+    suggest=Text(en="call `load_state_dict`", zh="改为调用 `load_state_dict`"),
     title=Text(
         en="A state is given to state_dict() instead of load_state_dict()",
         zh="把状态传给了 state_dict()，而不是 load_state_dict()",
@@ -35,22 +29,18 @@ RULE = Rule(
         en="Reported for a `state_dict` with one argument by position whose result nobody uses.",
         zh="当 `state_dict` 按位置得到一个参数、且结果未被使用时报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def resume(model, path):
     model.state_dict(torch.load(path, weights_only=True, map_location="cpu"))
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def resume(model, path):
     model.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
 """,
-    ),
 )
 
 

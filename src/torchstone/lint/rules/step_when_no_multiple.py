@@ -42,8 +42,7 @@ RULE = Rule(
         "或梯度在同一分支中清空时报告。\n\n- 梯度累积需要的是 `if step % n == 0:`。\n"
         "- 修复会补上 `== 0`；不安全，因为会改变权重更新的频率。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt, accumulate):
@@ -53,16 +52,12 @@ def train(model, loader, opt, accumulate):
             opt.step()
             opt.zero_grad()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6 +6 @@
 -        if i % accumulate:
 +        if i % accumulate == 0:
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, opt, accumulate):
@@ -72,7 +67,6 @@ def train(model, loader, opt, accumulate):
             opt.step()
             opt.zero_grad()
 """,
-    ),
     words=("step",),
     needs=("backward", "step"),
 )

@@ -51,8 +51,7 @@ Adam 会掩盖这个倍数（它除以梯度自身的大小），直到缩放因
 `unscale_`。两者位于同一 `if` 的不同分支，或中间另有未缩放的 backward 时不报告。""",
     ),
     needs=("backward", "scale"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, x, optimizer, scaler):
@@ -62,26 +61,11 @@ def train(model, x, optimizer, scaler):
     optimizer.step()
     scaler.update()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7 +7 @@
 -    optimizer.step()
 +    scaler.step(optimizer)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def train(model, x, optimizer, scaler):
-    with torch.autocast("cuda"):
-        loss = model(x)
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-""",
-    ),
 )
 
 

@@ -26,8 +26,7 @@ RULE = Rule(
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(
-        en="The host waits for the device on every training step",
-        zh="每个训练步都同步设备",
+        en="The host waits for the device on every training step", zh="每个训练步都同步设备"
     ),
     say=Text(
         en="`{call}` makes the host wait for the device on every step",
@@ -55,8 +54,7 @@ RULE = Rule(
         "（bench、profile、latency 等）以及测试代码只作为 `possible`（可能）报告：基准测试确实需要同步。",
     ),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, opt):
@@ -67,9 +65,7 @@ def train(model, loader, opt):
         opt.step()
         torch.cuda.synchronize()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, opt):
@@ -79,7 +75,6 @@ def train(model, loader, opt):
         loss.backward()
         opt.step()
 """,
-    ),
 )
 
 

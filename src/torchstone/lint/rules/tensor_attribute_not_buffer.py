@@ -52,8 +52,7 @@ RULE = Rule(
         "时不报告。\n"
         "- 修复不改变 state dict（`persistent=False`）；若应写入检查点，请去掉该参数。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -65,28 +64,11 @@ class Focal(nn.Module):
     def forward(self, x):
         return (x * self.weight).sum()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7 +7 @@
 -        self.weight = torch.ones(n)
 +        self.register_buffer("weight", torch.ones(n), persistent=False)
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch import nn
-
-class Focal(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.register_buffer("weight", torch.ones(n), persistent=False)
-
-    def forward(self, x):
-        return (x * self.weight).sum()
-""",
-    ),
     words=(
         "zeros",
         "ones",

@@ -51,8 +51,7 @@ RULE = Rule(
         "`x is None`、形状与大小的判断、`if step % n` 之下、测试代码以及完全不涉及设备的文件不报告。",
     ),
     words=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, criterion, opt, device):
@@ -64,9 +63,7 @@ def train(model, loader, criterion, opt, device):
         loss.backward()
         opt.step()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, criterion, opt, device, args):
@@ -77,7 +74,6 @@ def train(model, loader, criterion, opt, device, args):
             opt.step()
             opt.zero_grad()
 """,
-    ),
 )
 
 

@@ -42,8 +42,7 @@ RULE = Rule(
         "地方使用 `x`。若循环读取 `x`（如生成时把增长的序列送入模型）、在循环内重新创建 `x`、位于 `if` 之下"
         "或属于测试代码，则不报告；不超过 16 的字面量 `range` 也不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def predict(model, loader):
@@ -52,9 +51,7 @@ def predict(model, loader):
         out = torch.cat([out, model(x)], dim=0)
     return out
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def predict(model, loader):
@@ -63,7 +60,6 @@ def predict(model, loader):
         parts.append(model(x))
     return torch.cat(parts, dim=0)
 """,
-    ),
 )
 
 

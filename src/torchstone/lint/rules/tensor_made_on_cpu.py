@@ -57,29 +57,17 @@ RULE = Rule(
         "内容精确的张量可安全修复。随机张量的修复不安全（相同种子在 CPU 与 GPU 上产生的随机数不同）；"
         "小数区间也不安全，末位舍入可能不同。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def mask(n, device):
     return torch.zeros(n, n).to(device)
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def mask(n, device):
-    return torch.zeros(n, n, device=device)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    return torch.zeros(n, n).to(device)
 +    return torch.zeros(n, n, device=device)
 """,
-    ),
 )
 
 
@@ -122,10 +110,7 @@ def _fix(call: ast.Call, made: ast.Call, scene: Scene, device: str, *, exact: bo
         return None
     if scene.span(made)[2] != scene.span(call)[2]:
         return None
-    edits = (
-        scene.add_keyword(made, f"device={device}"),
-        scene.replace_between(made, call, ""),
-    )
+    edits = (scene.add_keyword(made, f"device={device}"), scene.replace_between(made, call, ""))
     return safe(*edits) if exact else unsafe(*edits)
 
 

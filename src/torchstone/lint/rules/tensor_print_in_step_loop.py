@@ -49,8 +49,7 @@ RULE = Rule(
         "打印中的 `loss.item()` 由 item-in-step-loop 负责。",
     ),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, criterion, opt, device):
@@ -61,9 +60,7 @@ def train(model, loader, criterion, opt, device):
         opt.step()
         print('loss', loss)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, criterion, opt, device):
@@ -75,7 +72,6 @@ def train(model, loader, criterion, opt, device):
         if step % 100 == 0:
             print('loss', loss)
 """,
-    ),
 )
 
 

@@ -47,8 +47,7 @@ RULE = Rule(
         "`.cpu()`、event），且代码是在测速（函数中没有 backward，名称与推理、延迟、速度或基准有关）时报告。\n\n"
         "- 从未提到设备的文件不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import time
 import torch
 
@@ -59,9 +58,7 @@ def measure_latency(model, x):
     model(x.cuda())
     return time.time() - start
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import time
 import torch
 
@@ -74,7 +71,6 @@ def measure_latency(model, x):
     torch.cuda.synchronize()
     return time.time() - start
 """,
-    ),
     needs=("time",),
 )
 _CLOCKS = frozenset(("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer"))

@@ -43,29 +43,17 @@ RULE = Rule(
         "采用的正是 `True` 原先所指的权重，结果不变；`False` 改为 `None`。`Weights.DEFAULT` 表示最新权重。\n\n"
         "修复要求文件中已有 `torchvision` 或 `torchvision.models` 的名字，且参数为字面量 `True` 或 `False`。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torchvision import models
 
 net = models.resnet50(pretrained=True)
 """,
-    ),
-    good=(
-        """\
-import torch
-from torchvision import models
-
-net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -net = models.resnet50(pretrained=True)
 +net = models.resnet50(weights=models.ResNet50_Weights.IMAGENET1K_V1)
 """,
-    ),
 )
 
 

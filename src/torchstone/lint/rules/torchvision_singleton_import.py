@@ -32,8 +32,7 @@ RULE = Rule(
         zh="这种写法不易看出文件用到 torchvision 的哪些部分；迁移工具也按 `from torchvision import …` 查找",
     ),
     suggest=Text(
-        en="write `from torchvision import {part}`",
-        zh="改为 `from torchvision import {part}`",
+        en="write `from torchvision import {part}`", zh="改为 `from torchvision import {part}`"
     ),
     page=Text(
         en="Fires on `import torchvision.models as models`, and the same for `datasets` and "
@@ -45,23 +44,14 @@ RULE = Rule(
         "TorchFix 的 TOR203 则默认开启。",
     ),
     words=("torchvision",),
-    bad=(
-        """\
+    bad="""\
 import torchvision.models as models
 """,
-    ),
-    good=(
-        """\
-from torchvision import models
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -1 +1 @@
 -import torchvision.models as models
 +from torchvision import models
 """,
-    ),
 )
 
 

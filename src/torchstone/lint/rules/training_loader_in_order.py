@@ -46,8 +46,7 @@ RULE = Rule(
         "也可以在通过项目的函数或对象得到它的文件中。若名称未表明用于训练，则该循环须多次遍历数据。\n\n"
         "- 可迭代数据集、名称表明是流式或时间序列的数据，以及事先已打乱的数据不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.utils.data import DataLoader
 
@@ -59,28 +58,11 @@ def main(train_set, model, opt):
             model(x, y).backward()
             opt.step()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -    train_loader = DataLoader(train_set, batch_size=32, num_workers=4)
 +    train_loader = DataLoader(train_set, batch_size=32, num_workers=4, shuffle=True)
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch.utils.data import DataLoader
-
-def main(train_set, model, opt):
-    train_loader = DataLoader(train_set, batch_size=32, num_workers=4, shuffle=True)
-    for epoch in range(3):
-        for x, y in train_loader:
-            opt.zero_grad()
-            model(x, y).backward()
-            opt.step()
-""",
-    ),
 )
 _ORDERED = pattern(r"stream|iterable|webd|wds|packed|bucket|infinite|mock|dummy|fake|synthetic"
                    r"|random|shuffl|sequential|debug|proxy|finetune_one|overfit", re.I)  # fmt: skip

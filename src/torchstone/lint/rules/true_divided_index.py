@@ -55,31 +55,18 @@ torch 1.5 之前的束搜索代码常用平铺下标除以宽度得到行号：`
         *("argmax", "nonzero", "arange", "long", "argsort", "randint"),
         *("topk", "kthvalue", "sort", "max", "min"),
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def rows(scores, table):
     best = torch.argmax(scores)
     return table[best / 8]
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -5 +5 @@
 -    return table[best / 8]
 +    return table[best // 8]
 """,
-    ),
-    good=(
-        """\
-import torch
-
-def rows(scores, table):
-    best = torch.argmax(scores)
-    return table[best // 8]
-""",
-    ),
 )
 _TAKES_INDEX = {"gather": 1, "index_select": 1, "take": 0, "take_along_dim": 0}
 

@@ -19,10 +19,7 @@ RULE = Rule(
     group="distributed",
     severity=HIGH,
     confidence=LIKELY,
-    say=Text(
-        en="nobody waits for `{call}`",
-        zh="没有任何代码等待 `{call}` 完成",
-    ),
+    say=Text(en="nobody waits for `{call}`", zh="没有任何代码等待 `{call}` 完成"),
     why=Text(
         en="it returns a Work handle before the data have arrived: without wait() the tensor is "
         "read (or reused) while it is still being written, which gives wrong numbers now and then",
@@ -48,24 +45,19 @@ RULE = Rule(
         "- 之后有 barrier，或文件中有设备或流的同步（以另一种方式等待）时，置信度只为 `possible`（可能）。\n"
         "- 如果中间没有其他工作，直接去掉 `async_op` 即可；自动修复就是这样做的。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.distributed as dist
 
 def average(x, n):
     dist.all_reduce(x, async_op=True)
     return x / n
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -    dist.all_reduce(x, async_op=True)
 +    dist.all_reduce(x, async_op=False)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch.distributed as dist
 
 def average(x, n):
@@ -73,7 +65,6 @@ def average(x, n):
     work.wait()
     return x / n
 """,
-    ),
 )
 
 

@@ -46,8 +46,7 @@ Quiet in notebooks, whose names may come from other cells or the shell; in files
 `NameError` 的地方。""",
     ),
     words=("torch", "__getitem__", "model"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(loader, optimizer, criterion):
@@ -61,9 +60,7 @@ def main(loader, optimizer, criterion):
     model = torch.nn.Linear(4, 4)
     train(loader, optimizer, criterion)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, optimizer, criterion):
@@ -77,7 +74,6 @@ def main(loader, optimizer, criterion):
     model = torch.nn.Linear(4, 4)
     train(model, loader, optimizer, criterion)
 """,
-    ),
 )
 _GIVEN = frozenset(dir(builtins)) | frozenset(
     "__file__ __name__ __doc__ __package__ __spec__ __loader__ __path__ __class__ __module__ "

@@ -66,8 +66,7 @@ RULE = Rule(
         "取值由 `training` 决定。\n"
         "- transformers 4.45 的 `M2M100FlashAttention2` 曾有此问题（issue 33844）。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.nn.functional as F
 from torch import nn
 
@@ -79,16 +78,12 @@ class Attention(nn.Module):
     def forward(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -10 +10 @@
 -        return F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
 +        return F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch.nn.functional as F
 from torch import nn
 
@@ -101,7 +96,6 @@ class Attention(nn.Module):
         p = self.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(q, k, v, dropout_p=p)
 """,
-    ),
 )
 
 

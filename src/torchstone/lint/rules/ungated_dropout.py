@@ -55,8 +55,7 @@ RULE = Rule(
         "`p` 形如 `... if self.training else 0.0`，或类名表明有意如此（Tacotron 的 Prenet、MCDropout），都不报告。\n"
         "- 在普通函数里，调用方可能在评估时传 `p=0`，置信度为 `possible`（可能）。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -70,30 +69,11 @@ class Net(nn.Module):
         x = F.dropout(x, p=0.5)
         return x
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -11 +11 @@
 -        x = F.dropout(x, p=0.5)
 +        x = F.dropout(x, p=0.5, training=self.training)
 """,
-    ),
-    good=(
-        """\
-import torch.nn as nn
-import torch.nn.functional as F
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-
-    def forward(self, x):
-        x = F.relu(self.fc(x))
-        x = F.dropout(x, p=0.5, training=self.training)
-        return x
-""",
-    ),
 )
 
 

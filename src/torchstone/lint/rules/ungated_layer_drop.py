@@ -45,8 +45,7 @@ RULE = Rule(
         "- 由随机数选择的系数（MEDIUM）；\n"
         "- 值除以某个比例，再乘以按该比例抽取的随机掩码。",
     ),
-    bad=(
-        """\
+    bad="""\
 import random
 import torch
 from torch import nn
@@ -59,29 +58,11 @@ class Encoder(nn.Module):
             x = layer(x)
         return x
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -8 +8 @@
 -            if random.random() < self.layerdrop:
 +            if self.training and random.random() < self.layerdrop:
 """,
-    ),
-    good=(
-        """\
-import random
-import torch
-from torch import nn
-
-class Encoder(nn.Module):
-    def forward(self, x):
-        for layer in self.layers:
-            if self.training and random.random() < self.layerdrop:
-                continue
-            x = layer(x)
-        return x
-""",
-    ),
     words=("random", "rand", "uniform"),
 )
 _RATE = pattern(

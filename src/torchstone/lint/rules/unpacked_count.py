@@ -28,10 +28,7 @@ RULE = Rule(
         en="the line ends with a ValueError as soon as it runs",
         zh="执行到这一行时会以 ValueError 结束",
     ),
-    suggest=Text(
-        en="unpack as many names as there are values",
-        zh="解包的名字数应与值的个数一致",
-    ),
+    suggest=Text(en="unpack as many names as there are values", zh="解包的名字数应与值的个数一致"),
     title=Text(
         en="Another number of values is unpacked than a function returns",
         zh="解包的名字个数与函数返回值的个数不同",
@@ -41,8 +38,7 @@ RULE = Rule(
         zh="比较直接写出的元组，以及项目中每个 `return` 都返回同样长度元组的函数、方法和模块。",
     ),
     words=("torch", "model"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 class Net(torch.nn.Module):
@@ -58,9 +54,7 @@ def run(x):
     out, loss = net(x)
     return out, loss
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 class Net(torch.nn.Module):
@@ -76,7 +70,6 @@ def run(x):
     out, _, loss = net(x)
     return out, loss
 """,
-    ),
 )
 
 

@@ -15,11 +15,10 @@ RULE = Rule(
         zh="所有规则都无法检查它，导入它也会失败",
     ),
     suggest=Text(
-        en="run `{close}`, or leave it out with --exclude",
-        zh="运行 `{close}`，或用 --exclude 排除",
+        en="run `{close}`, or leave it out with --exclude", zh="运行 `{close}`，或用 --exclude 排除"
     ),
-    bad=("import torch\n\n\ndef loss(:\n    return 0\n",),
-    good=("import torch\n\n\ndef loss():\n    return 0\n",),
+    bad="import torch\n\n\ndef loss(:\n    return 0\n",
+    good="import torch\n\n\ndef loss():\n    return 0\n",
     title=Text(en="A file cannot be parsed", zh="文件无法解析"),
     page=Text(
         en="Syntax that this Python does not know (Python 2, a newer Python, a template), null bytes, an "

@@ -53,8 +53,7 @@ RULE = Rule(
         "修复标记为不安全，仅因为它会占用更多锁页内存。",
     ),
     needs=("cuda",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch.utils.data import DataLoader
 
@@ -64,9 +63,7 @@ def train(dataset, model):
     for x, y in loader:
         model(x.to(device), y.to(device))
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 from torch.utils.data import DataLoader
 
@@ -77,14 +74,11 @@ def train(dataset, model):
     for x, y in loader:
         model(x.to(device, non_blocking=True), y.to(device, non_blocking=True))
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -6 +6 @@
 -    loader = DataLoader(dataset, batch_size=64, num_workers=8)
 +    loader = DataLoader(dataset, batch_size=64, num_workers=8, pin_memory=torch.cuda.is_available())
 """,
-    ),
 )
 
 

@@ -31,8 +31,7 @@ RULE = Rule(
         "它不会被训练、保存或移动",
     ),
     suggest=Text(
-        en="write `self.{name} = nn.Parameter(...)`",
-        zh="写成 `self.{name} = nn.Parameter(...)`",
+        en="write `self.{name} = nn.Parameter(...)`", zh="写成 `self.{name} = nn.Parameter(...)`"
     ),
     title=Text(
         en="A module's trainable tensor is no nn.Parameter, so the optimizer never sees it",
@@ -50,8 +49,7 @@ RULE = Rule(
         "（若本来就在该设备上，`.to` 会原样返回，所以只在 GPU 上才暴露）。\n\n"
         "- 类中用 `register_parameter`、`register_buffer` 注册了该名称，或文件自行把它交给优化器时，不报告。",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torch import nn
 
@@ -63,28 +61,11 @@ class Scale(nn.Module):
     def forward(self, x):
         return x * self.weight
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -7 +7 @@
 -        self.weight = torch.ones(n, requires_grad=True)
 +        self.weight = nn.Parameter(torch.ones(n, requires_grad=True))
 """,
-    ),
-    good=(
-        """\
-import torch
-from torch import nn
-
-class Scale(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(n, requires_grad=True))
-
-    def forward(self, x):
-        return x * self.weight
-""",
-    ),
     words=("requires_grad", "Parameter"),
     needs=("self", "class"),
 )

@@ -50,8 +50,7 @@ GradScaler 拒绝在 `update()` 之前第二次 `unscale_`。
 判定：同一循环内既有 scaler 的 `unscale_` 又有 `step`，`step` 位于条件含取模或累积标志的 `if` 之下，而
 `unscale_` 不在其下。若该 `if` 之外的循环体内有 `update()`，则不报告。""",
     ),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def train(model, loader, optimizer, scaler, accumulate):
@@ -64,9 +63,7 @@ def train(model, loader, optimizer, scaler, accumulate):
             scaler.update()
             optimizer.zero_grad()
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def train(model, loader, optimizer, scaler, accumulate):
@@ -79,7 +76,6 @@ def train(model, loader, optimizer, scaler, accumulate):
             scaler.update()
             optimizer.zero_grad()
 """,
-    ),
 )
 
 

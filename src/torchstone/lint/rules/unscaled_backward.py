@@ -7,12 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import (
-    is_scaler_call,
-    last_backward,
-    scaled,
-    scaler_calls,
-)
+from torchstone.lint.knowledge.amp import is_scaler_call, last_backward, scaled, scaler_calls
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -54,8 +49,7 @@ never calls `scale()` of a scaler. Quiet when the two stand in different arms of
 同一 `if` 的不同分支时不报告。""",
     ),
     needs=("backward",),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 scaler = torch.amp.GradScaler("cuda")
@@ -67,28 +61,11 @@ def train(model, x, optimizer):
     scaler.step(optimizer)
     scaler.update()
 """,
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -8 +8 @@
 -    loss.backward()
 +    scaler.scale(loss).backward()
 """,
-    ),
-    good=(
-        """\
-import torch
-
-scaler = torch.amp.GradScaler("cuda")
-
-def train(model, x, optimizer):
-    with torch.autocast("cuda"):
-        loss = model(x)
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-""",
-    ),
 )
 
 

@@ -15,19 +15,13 @@ RULE = Rule(
         zh="保留它会掩盖该行以后出现的真实问题",
     ),
     suggest=Text(en="delete the comment", zh="删除该注释"),
-    bad=("import torch  # torchstone: ignore[TS101] no longer needed\n",),
-    good=("import torch\n",),
-    fixed=(
-        """\
+    bad="import torch  # torchstone: ignore[TS101] no longer needed\n",
+    fixed="""\
 @@ -1 +1 @@
 -import torch  # torchstone: ignore[TS101] no longer needed
 +import torch
 """,
-    ),
-    title=Text(
-        en="An ignore comment silences nothing",
-        zh="忽略注释没有屏蔽任何问题",
-    ),
+    title=Text(en="An ignore comment silences nothing", zh="忽略注释没有屏蔽任何问题"),
     page=Text(
         en="Write `# torchstone: ignore[rule] reason` at the end of a finding's line, or alone on the "
         "line above it; `# torchstone: ignore-file[rule] reason` speaks for the whole file. The rule "

@@ -19,10 +19,7 @@ RULE = Rule(
     severity=LOW,
     aliases=("TOR202",),
     torch_from=(2, 0),
-    say=Text(
-        en="`v2.ToTensor` is deprecated",
-        zh="`v2.ToTensor` 已弃用",
-    ),
+    say=Text(en="`v2.ToTensor` is deprecated", zh="`v2.ToTensor` 已弃用"),
     why=Text(
         en="it converts and scales in one step, only PIL images and arrays, and leaves the other "
         "parts of a sample (boxes, masks) behind; torchvision announced its end",
@@ -33,10 +30,7 @@ RULE = Rule(
         en="use `v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])`",
         zh="改用 `v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])`",
     ),
-    title=Text(
-        en="The deprecated `v2.ToTensor` is used",
-        zh="使用了已弃用的 `v2.ToTensor`",
-    ),
+    title=Text(en="The deprecated `v2.ToTensor` is used", zh="使用了已弃用的 `v2.ToTensor`"),
     page=Text(
         en="Fires on `torchvision.transforms.v2.ToTensor`, where it is used or imported. The old "
         "`torchvision.transforms.ToTensor` is not meant.\n\n"
@@ -48,29 +42,17 @@ RULE = Rule(
         "张量，因此标记为不安全。",
     ),
     words=("ToTensor",),
-    bad=(
-        """\
+    bad="""\
 import torch
 from torchvision.transforms import v2
 
 t = v2.ToTensor()
 """,
-    ),
-    good=(
-        """\
-import torch
-from torchvision.transforms import v2
-
-t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
-""",
-    ),
-    fixed=(
-        """\
+    fixed="""\
 @@ -4 +4 @@
 -t = v2.ToTensor()
 +t = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 """,
-    ),
 )
 
 

@@ -25,8 +25,7 @@ RULE = Rule(
         zh="`expand` 不复制数据：各行共用内存，torch 会报错或给出不同的结果",
     ),
     suggest=Text(
-        en="write `{name}.clone()` or use `repeat`",
-        zh="使用 `{name}.clone()`，或改用 `repeat`",
+        en="write `{name}.clone()` or use `repeat`", zh="使用 `{name}.clone()`，或改用 `repeat`"
     ),
     title=Text(
         en="A tensor that was made by expand() is changed in place",
@@ -37,8 +36,7 @@ RULE = Rule(
         zh="值经过 `clone`、`contiguous` 或其他产生新张量的操作之后不报告。",
     ),
     words=("expand", "expand_as", "broadcast_to"),
-    bad=(
-        """\
+    bad="""\
 import torch
 
 def mask(row, rows):
@@ -46,9 +44,7 @@ def mask(row, rows):
     table[0] = 0
     return table
 """,
-    ),
-    good=(
-        """\
+    good="""\
 import torch
 
 def mask(row, rows):
@@ -56,7 +52,6 @@ def mask(row, rows):
     table[0] = 0
     return table
 """,
-    ),
 )
 _EXPANDS = ("expand", "expand_as", "broadcast_to")
 _WRITES = ("fill_", "zero_", "add_", "mul_", "sub_", "div_", "copy_", "masked_fill_", "scatter_", "index_fill_",

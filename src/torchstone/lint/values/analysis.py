@@ -24,6 +24,7 @@ from torchstone.lint.values.reach import (
 )
 from torchstone.lint.values.value import (
     NO_TYPE,
+    NUMBER,
     UNKNOWN,
     UNKNOWN_TYPE,
     Home,
@@ -161,9 +162,11 @@ class Analysis:
             inside = names["self"].kind is Kind.MODULE and function.name != "__init__"
             rows = rows[1:]
         if rows:
-            sites = self._sites(function, owner)
+            sites, numbers = self._sites(function, owner), _numbers(given)
             for row in rows:
                 found = self._parameter(function, row.arg, sites)
+                if found.kind is Kind.UNKNOWN and row.arg in numbers:
+                    found = replace(NUMBER, constant=False)
                 if inside and not found.device:
                     found = replace(found, device="given")
                 own = (self.scene.path, row.lineno, row.col_offset)
@@ -362,3 +365,26 @@ def _settled(value: Value) -> Value:
     if len(value.content) > 1:
         return replace(value, content=UNKNOWN_TYPE)
     return value
+
+
+def _numbers(given: ast.arguments) -> set[str]:
+    """The parameters that are numbers, by their annotations and defaults."""
+    placed = [*given.posonlyargs, *given.args]
+    defaults = dict(
+        zip([row.arg for row in reversed(placed)], reversed(given.defaults), strict=False)
+    )
+    defaults |= {
+        row.arg: value
+        for row, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if value is not None
+    }
+    noted = {
+        row.arg
+        for row in (*placed, *given.kwonlyargs)
+        if isinstance(row.annotation, ast.Name) and row.annotation.id in ("int", "float")
+    }
+    return noted | {
+        name
+        for name, value in defaults.items()
+        if isinstance(value, ast.Constant) and type(value.value) in (int, float)
+    }

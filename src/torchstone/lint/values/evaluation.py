@@ -295,7 +295,16 @@ class Evaluation:
             return Value(Kind.TENSOR, dtypes=frozenset((TENSOR_TYPES[name],)), constant=True)
         if name[:1].isupper() or name in _CONTEXTS:
             return UNKNOWN
+        if name in SIZED:
+            self._learn_numbers(call.args, given)
         return operated(full, given, self.region)
+
+    def _learn_numbers(self, args: list[ast.expr], given: Given) -> None:
+        """What is the end of a range, or a size, is a number from here on."""
+        for item, value in zip(args, given.positional, strict=True):
+            chain = self.scene.dotted(item)
+            if chain and value.kind is Kind.UNKNOWN and not value.parts:
+                self.state.bind(chain, replace(NUMBER, constant=False, mark=value.mark))
 
     def _method(self, call: ast.Call, func: ast.Attribute, given: Given) -> Value:
         receiver, method = self.value(func.value), func.attr
@@ -389,6 +398,8 @@ class Evaluation:
 
 
 _OF_MODULES = frozenset("eval train parameters named_parameters requires_grad_".split())
+SIZED = frozenset(("arange", "linspace", "logspace", "eye"))
+"""Functions that take numbers alone; a size may also be a tuple."""
 _CONTEXTS = frozenset("no_grad enable_grad inference_mode set_grad_enabled autocast device".split())
 
 

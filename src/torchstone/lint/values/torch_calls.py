@@ -8,14 +8,7 @@ from dataclasses import dataclass, replace
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.values.dtypes import CASTS, half_of, promoted, result_types
-from torchstone.lint.values.value import (
-    NUMBER,
-    UNKNOWN,
-    UNKNOWN_TYPE,
-    Kind,
-    Mark,
-    Value,
-)
+from torchstone.lint.values.value import NUMBER, UNKNOWN, UNKNOWN_TYPE, Kind, Mark, Value
 from torchstone.sources.regions import Region
 
 FACTORIES = frozenset(

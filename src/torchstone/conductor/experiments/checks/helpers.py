@@ -1,12 +1,10 @@
 """What a check may do with a program of the project: run it, on one process or several, and compare what it did.
 
-    from torchstone.checks import compare, join_ranks, record, run, run_ranks
-
     def test_ranks_give_the_gradients_of_one_process():
         ranks = run_ranks(2, "train.py", "--epochs", "1")
         compare(ranks[0].gradients, join_ranks(ranks).gradients)
 
-Every run has a process of its own and leaves the check's process as it was. Nothing but tensors, numbers and texts comes back.
+They are imported from `torchstone.checks`. Every run has a process of its own and leaves the check's process as it was. Nothing but tensors, numbers and texts comes back.
 """
 
 from __future__ import annotations

@@ -83,6 +83,16 @@ class Classification:
     place: Place
 
 
+@dataclass(frozen=True, slots=True)
+class MovedState:
+    """A state that was taken, and saved only after the weights that it refers to had moved on."""
+
+    taken: Place
+    saved: Place
+    steps: int
+    """Optimizer steps in between."""
+
+
 @dataclass(slots=True)
 class Run:
     """Everything that was written down."""
@@ -109,6 +119,7 @@ class Run:
     first_classification: Classification | None = None
     restores: list[Place] = field(default_factory=list)
     """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
+    moved_states: list[MovedState] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     autocast: bool = False
     """A region of autocast that is switched on was made."""

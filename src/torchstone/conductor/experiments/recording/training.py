@@ -20,16 +20,19 @@ from torchstone.conductor.experiments.recording.run import (
     Classification,
     Loader,
     Loss,
+    MovedState,
     Run,
     Schedule,
     Step,
 )
 from torchstone.conductor.experiments.recording.samples import Collated, CollateWithDigests
+from torchstone.core.place import Place
 from torchstone.observe.training import (
     TRAINING,
     BackwardBegins,
     LoaderMade,
     OptimizerMade,
+    SaveBegins,
     SchedulerMade,
     StateLoads,
     StepBegins,
@@ -50,6 +53,16 @@ class EnoughError(BaseException):
     """The run has shown enough; not an Exception, so that a program does not catch it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What `module.state_dict()` gave."""
+
+    state: Any
+    module: nn.Module
+    place: Place
+    step: int
+
+
 @dataclass(slots=True)
 class TrainingRecorder:
     """Listens to torch for one run."""
@@ -67,6 +80,8 @@ class TrainingRecorder:
     _backwards: int = 0
     _last_loader: int = 0
     """The one that gave the last batch."""
+    _states: dict[int, _Taken] = field(default_factory=dict)
+    """By identity; held, so that none is used twice."""
     _watched: set[int] = field(default_factory=set)
     _until: float = field(default_factory=time.process_time)
 
@@ -78,8 +93,30 @@ class TrainingRecorder:
         TRAINING.subscribe(self._scheduler_made, SchedulerMade)
         TRAINING.subscribe(self._loads, StateLoads)
         TRAINING.subscribe(self._loader_made, LoaderMade)
+        TRAINING.subscribe(self._saves, SaveBegins)
         self._watch_batches()
         self._watch_autocast()
+        self._watch_states()
+
+    def _watch_states(self) -> None:
+        """Which line took the state of a whole module, and when."""
+        take = nn.Module.state_dict
+
+        def taken(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            state = take(module, *args, **kwargs)
+            if not self.quiet and not args and kwargs.get("destination") is None:
+                place = self.places.own(2)
+                self._states[id(state)] = _Taken(state, module, place, len(self.run.steps))
+            return state
+
+        nn.Module.state_dict = taken  # type: ignore[method-assign]
+
+    def _saves(self, event: SaveBegins) -> None:
+        for state in () if self.quiet else _dictionaries(event.value):
+            known = self._states.get(id(state))
+            steps = len(self.run.steps) - known.step if known else 0
+            if known and steps and _shares_memory(known.module, state):
+                self.run.moved_states.append(MovedState(known.place, self.places.own(2), steps))
 
     def _watch_autocast(self) -> None:
         """Asked of the arguments: without a GPU a region of one is off."""
@@ -218,6 +255,22 @@ def _count_histories() -> int:
     return sum(
         isinstance(item, torch.Tensor) and item.grad_fn is not None for item in gc.get_objects()
     )
+
+
+def _dictionaries(value: Any, depth: int = 3) -> Iterator[Any]:
+    """Those in what is saved, itself included."""
+    if isinstance(value, dict):
+        yield value
+        if depth:
+            for item in value.values():
+                yield from _dictionaries(item, depth - 1)
+
+
+def _shares_memory(module: nn.Module, state: Any) -> bool:
+    """Whether what is trained in the module is what the state refers to."""
+    live = {item.data_ptr() for item in module.parameters() if item.requires_grad and item.numel()}
+    tensors = [item for item in state.values() if isinstance(item, torch.Tensor)]
+    return any(item.data_ptr() in live for item in tensors)
 
 
 def _is_own(module: nn.Module, state: Any) -> bool:
