@@ -95,3 +95,27 @@ def test_what_is_only_deprecated_is_low_under_an_open_requirement(tmp_path: Path
     (tmp_path / "clip.py").write_text("import torch\ntorch.nn.utils.clip_grad_norm(p, 1)\n")
     findings = check(CheckOptions(paths=(".",), select=("TS503",), no_cache=True)).findings
     assert [(item.severity, item.fix) for item in findings] == [(Severity.LOW, None)]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("numpy", 1),
+        ("numpy>=1.18", 1),
+        ("numpy==1.19.5", 0),
+        ("numpy<1.24,>=1.17", 0),
+        ("numpy~=1.21.0", 0),
+        ("torch==1.9", 1),
+    ],
+)
+def test_removed_names_of_numpy_follow_its_requirement(
+    tmp_path: Path, requirement: str, found: int
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirement + "\n")
+    (tmp_path / "mask.py").write_text(
+        "import numpy as np\nimport torch\nx = np.zeros(3, dtype=np.int)\n"
+    )
+    findings = check(
+        CheckOptions(paths=(str(tmp_path),), select=("TS517",), no_cache=True)
+    ).findings
+    assert len(findings) == found

@@ -35,6 +35,7 @@ def project(tmp_path: Path) -> Path:
         ("README.md", "python -m sub.run --n 3", Command("sub/run.py", ("--n", "3"))),
         ("README.md", "python train.py --data <path> --n 3 {X} $Y --out=$Z", Command("train.py", ("--n", "3"))),
         ("run.sh", "DATA=small\nexport LR=0.1\npython train.py --data $DATA --lr ${LR} \\\n  --n 2 > log", Command("train.py", ("--data", "small", "--lr", "0.1", "--n", "2"))),
+        ("run.sh", "python train.py --a 1 \\ \n  --b 2", Command("train.py", ("--a", "1", "--b", "2"))),
         ("Makefile", "train:\n\tpython train.py --n 2", Command("train.py", ("--n", "2"))),
         ("README.md", "./start --n 2", Command("start", ("--n", "2"))),
         ("README.md", "accelerate launch --num_processes 2 train.py", Command("train.py", (), 2)),

@@ -18,6 +18,7 @@ from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.gate_result import OWN_SIZE, GateResult
 from torchstone.kernels.messages.facts import WRONG
 from torchstone.kernels.problem import Problem, load_problem
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.confinement import walls_of
 from torchstone.kernels.sessions.limits import MORE_MEMORY, LimitError
@@ -119,6 +120,9 @@ def judge(run: Run) -> tuple[GateResult, ...]:
             result = gate.run(run)
         except LimitError as error:
             result = GateResult(gate.name, "gap", error.what, close=MORE_MEMORY, limit=True)
+        except LargeProblemError as error:
+            ran = any(item.gate == OWN_SIZE and item.status == "passed" for item in results)
+            result = GateResult(gate.name, "gap", error.what, close=MORE_MEMORY, limit=not ran)
         results.append(result)
         if result.limit or (gate.stops and result.status in ("failed", "gap")):
             stopped = gate.name

@@ -65,8 +65,8 @@ def check(
     findings += broken
     if not files:
         gaps.append(_nothing(options.paths))
-    elif rules and not run.rules and any(b"torch" in _bytes(file) for file in files):
-        gaps.append(_no_rules(options.paths, torch))
+    elif len(run.rules) < len(rules) / 2 and any(b"torch" in _bytes(file) for file in files):
+        gaps.append(_few_rules(options.paths, torch, f"{len(run.rules)} / {len(rules)}"))
     findings, hidden = _without_baseline(_narrowed(findings, options, paths), options)
     extra = _outside(options, paths)
     report = Report(
@@ -126,17 +126,17 @@ def _bytes(file: File) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _no_rules(paths: tuple[str, ...], torch: versions.Version | None) -> Gap:
-    """A version that switches every rule off must not look like a clean project."""
+def _few_rules(paths: tuple[str, ...], torch: versions.Version | None, share: str) -> Gap:
+    """A version that switches most rules off must not look like a clean project."""
     given = ".".join(map(str, torch or ()))
     return Gap(
         " ".join(paths),
         Message(
-            "check.no-rules",
+            "check.few-rules",
             Text(
-                f"the project asks for torch {given}, which is older than every rule that was "
-                "selected: nothing was checked",
-                f"项目要求 torch {given}，早于所有选中的规则所适用的版本：未做任何检查",
+                f"the project asks for torch {given}, which is older than most of the rules that were "
+                f"selected: {share} were run",
+                f"项目要求 torch {given}，早于多数选中的规则所适用的版本：只运行了 {share} 条规则",
             ),
         ),
         f"torchstone check --torch latest {' '.join(paths)}",

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from torchstone.core.pictures import Evidence
 
 Group = Literal["precision", "correctness", "performance", "distributed", "upgrade", "torchstone"]
+_GROUPS: dict[str, Group] = {
+    "0": "torchstone", "1": "precision", "2": "correctness", "3": "performance",
+    "4": "distributed", "5": "upgrade",
+}  # fmt: skip
 HIGH, MEDIUM, LOW = Severity.HIGH, Severity.MEDIUM, Severity.LOW
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 Version = tuple[int, int]
@@ -51,7 +55,6 @@ class Rule:
 
     code: str
     name: str
-    group: Group
     severity: Severity
     say: Text
     why: Text
@@ -130,6 +133,11 @@ class Rule:
             self, node, args, level, confidence or self.confidence,
             say or self.say, why or self.why, suggest or self.suggest, fix, evidence, about, harmless,
         )  # fmt: skip
+
+    @property
+    def group(self) -> Group:
+        """The family, which the code names."""
+        return _GROUPS[self.code[2]]
 
     @property
     def triggers(self) -> frozenset[str]:

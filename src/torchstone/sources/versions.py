@@ -69,3 +69,34 @@ def _of_torch(text: str) -> Requirement | None:
     pinned = any(sign in ("==", "===", "~=") for sign, _ in rows)
     oldest = max(least)  # every clause holds at once
     return Requirement((oldest.major, oldest.minor), not pinned and not below)
+
+
+def is_kept_below(folder: Path, package: str, release: str) -> bool:
+    """Whether the nearest requirements on a package keep it below a release, or at most at it."""
+    at = folder.resolve()
+    for _ in range(_LEVELS):
+        found = [text for text in stated_in(at, package) if text.lower().startswith(package)]
+        if found:
+            return any(_keeps_below(text, package, release) for text in found)
+        if (at / ".git").exists() or at.parent == at:
+            return False
+        at = at.parent
+    return False
+
+
+def _keeps_below(text: str, package: str, release: str) -> bool:
+    # loaded only for projects that state the package
+    from packaging.requirements import InvalidRequirement
+    from packaging.requirements import Requirement as Stated
+    from packaging.version import InvalidVersion
+    from packaging.version import Version as Release
+
+    try:
+        stated = Stated(text)
+        return stated.name.lower() == package and any(
+            Release(item.version.removesuffix(".*")) <= Release(release)
+            for item in stated.specifier
+            if item.operator in ("==", "===", "~=", "<", "<=")
+        )
+    except (InvalidRequirement, InvalidVersion, ValueError):
+        return False

@@ -88,7 +88,8 @@ def _files(root: Path) -> list[Path]:
 
 def _commands(text: str, path: Path, root: Path, installed: Mapping[str, str]) -> Iterator[Command]:
     shell = _Shell(path.parent, installed)
-    for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
+    # a space after the backslash ends the command for a shell, and is not what anybody means
+    for raw in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines():
         line = raw.strip().strip("`").removeprefix("$ ").removeprefix("> ").strip()
         if line.startswith("```") or (raw.startswith("#") and path.suffix == ".md"):
             shell.folder = path.parent  # another block, or another chapter

@@ -94,7 +94,7 @@ def _judge(word: str, language: str, options: VerifyOptions, common: CommonOptio
 
     given = options.words[0]
     problem = (
-        load_problem(given) if len(options.words) == 2 else problem_beside(split_function(word)[0])
+        load_problem(given) if len(options.words) == 2 else problem_beside(*split_function(word))
     )
     if language != "swft":
         needs_torch("kernel verify")

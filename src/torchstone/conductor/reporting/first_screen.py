@@ -256,7 +256,7 @@ def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
 def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
     rows = [
         (item.tool, item.why, Text(item.close, item.close_zh or item.close))
-        for item in made.plan.skipped
+        for item in made.skipped
     ]
     rows += [
         (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), Text(gap.close, gap.say_close("zh")))

@@ -113,7 +113,7 @@ def check(run: Run) -> GateResult:
 
 
 def _has_none() -> GateResult:
-    return GateResult(GATE.name, "passed", Text("it has none", "没有模式或状态"))
+    return GateResult(GATE.name, "skipped", Text("it has none", "没有模式或状态"))
 
 
 def _only_evaluated(why: str) -> GateResult:

@@ -47,8 +47,8 @@ from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions.arena import Arena, new_file
 from torchstone.kernels.sessions.bad_problem import (
+    LargeProblemError,
     bad_problem,
-    large_problem,
     slow_problem,
     too_large_to_keep,
 )
@@ -136,11 +136,11 @@ class Processes:
             if error.ended.late:
                 raise slow_problem(self.problem.name, seconds) from None
             if is_out_of_memory(None, error.ended):
-                raise large_problem(self.problem.name, self.memory_bytes) from None
+                raise LargeProblemError(self.problem.name, self.memory_bytes) from None
             raise bad_problem(self.problem.name, error.ended.reason, 0) from None
         if isinstance(answer, Told):
             if is_out_of_memory(answer, None):
-                raise large_problem(self.problem.name, self.memory_bytes)
+                raise LargeProblemError(self.problem.name, self.memory_bytes)
             said = ": ".join(part for part in (answer.kind, answer.text) if part)
             raise bad_problem(self.problem.name, said, answer.line)
         return answer, data

@@ -14,7 +14,11 @@ Site = tuple[Scene, ast.Call]
 
 
 def calls_of(scene: Scene, function: Function) -> list[Site] | None:
-    """Every call of a function; None when its name is called in too many files to tell."""
+    """Every call of a function; None when its name is called in too many files to tell. What runs
+    `__init__` are the calls of its class."""
+    owner = scene.parent(function)
+    if isinstance(owner, ast.ClassDef) and function.name == "__init__":
+        return calls_of_class(scene, owner)
     homes = scene.project.files_that_call(function.name)
     if len(homes) > _FILES:
         # only files that name this one can call its function; `main` and `test` are in every file
@@ -31,6 +35,24 @@ def calls_of(scene: Scene, function: Function) -> list[Site] | None:
             rows = _by_target(other, function.name).get((scene.path, function.lineno), ())
             found += [(other, call) for call in rows]
     return found
+
+
+def calls_of_class(scene: Scene, owner: ast.ClassDef) -> list[Site] | None:
+    """The calls that make objects of a class; None when its name is called in too many files."""
+    project, found = scene.project, []
+    homes = project.files_that_call(owner.name)
+    for path in homes if len(homes) <= _FILES else ():
+        other = project.load(path, scene)
+        for call in other.calls.get(owner.name, ()) if other is not None else ():
+            assert other is not None
+            named = project.class_named(other, call.func, other.qualified(call.func))
+            if (
+                named is not None
+                and named[1].lineno == owner.lineno
+                and named[0].path == scene.path
+            ):
+                found.append((other, call))
+    return found if len(homes) <= _FILES else None
 
 
 def _by_target(scene: Scene, name: str) -> dict[tuple[str, int], list[ast.Call]]:

@@ -23,7 +23,9 @@ _BUFFERS = pattern(r"batch_?norm|register_buffer|nn\.Buffer|\bBN\b|track_running
 Asked = str
 MODE: Asked = "mode"
 BUFFERS: Asked = "buffers"
-_WORDS = {MODE: _BY_MODE, BUFFERS: _BUFFERS}
+NORMS: Asked = "norms"
+_WORDS = {MODE: _BY_MODE, BUFFERS: _BUFFERS, NORMS: pattern(r"batch_?norm|\bBN\b", re.I)}
+_WITHOUT_NORMS = pattern(r"vit|swin|convnext|vgg\d+$|alexnet|deit|beit|mixer", re.I)
 
 
 def depends_on_mode(scene: Scene, model: ast.AST | None) -> bool | None:
@@ -34,6 +36,11 @@ def depends_on_mode(scene: Scene, model: ast.AST | None) -> bool | None:
 def has_buffers(scene: Scene, model: ast.AST | None) -> bool | None:
     """Whether a model has buffers; None where its making is not to be seen."""
     return _asked(scene, model, BUFFERS)
+
+
+def has_batch_norm(scene: Scene, model: ast.AST | None) -> bool | None:
+    """Whether a model has batch norm; None where its making is not to be seen."""
+    return _asked(scene, model, NORMS)
 
 
 def _asked(scene: Scene, model: ast.AST | None, what: Asked) -> bool | None:
@@ -55,7 +62,7 @@ def _of_call(scene: Scene, call: ast.Call, what: Asked, depth: int) -> bool | No
     """What a call that makes a module tells of it."""
     full = scene.qualified(call.func)
     if full.startswith(_ZOOS):
-        return True
+        return what != NORMS or not _WITHOUT_NORMS.search(scene.text(call))
     if full.startswith("torch.nn."):
         return _of_layer(scene, call, what, depth)
     found = scene.project.class_named(scene, call.func, full)

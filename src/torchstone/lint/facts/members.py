@@ -15,10 +15,16 @@ from torchstone.sources.targets import method_of
 _BASES = 6  # classes that are looked at on the way up
 _PLAIN = frozenset(
     "object ABC abc.ABC Generic typing.Generic torch.utils.data.Dataset torch.utils.data.dataset.Dataset "
-    "torch.utils.data.IterableDataset torch.autograd.Function torch.autograd.function.Function".split()
+    "torch.utils.data.IterableDataset".split()
 )
 """Classes of others that give their objects nothing that training code asks for."""
 _MODULES = ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module")
+_FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
+_CONTEXT = frozenset(
+    "save_for_backward saved_tensors saved_variables mark_dirty mark_non_differentiable needs_input_grad "
+    "set_materialize_grads save_for_forward apply".split()
+)
+"""What a function of autograd has, being the context of its own."""
 _MODULE_STATE = frozenset("training dump_patches call_super_init".split())
 _NAMERS = ("register_buffer", "register_parameter", "add_module", "register_module", "setattr")
 _OPEN = frozenset(
@@ -61,6 +67,8 @@ def _of_base(
     full = scene.qualified(node) or scene.dotted(node)
     if full in _PLAIN:
         return frozenset()
+    if full in _FUNCTIONS:
+        return _CONTEXT
     if full in _MODULES:
         return frozenset(names_of("torch.nn.Module")) | _MODULE_STATE
     found = scene.project.class_named(scene, node, scene.qualified(node))

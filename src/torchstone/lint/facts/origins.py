@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.flow import callers, made, own_nodes, passed, settled
 from torchstone.sources.regions import Region
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
@@ -151,6 +152,11 @@ def _of_parameter(place: Place, name: ast.Name) -> list[Place]:
         return [Place(frame.scene, given, frame.outer, place.path)] if given is not None else []
     if function is None or frame is not None:
         return []
+    if function.name == "__init__":
+        sites = calls_of(scene, function) or []
+        rows = [(home, passed(home, site, function, name.id)) for home, site in sites]
+        found = [Place(home, given, None, place.path) for home, given in rows if given is not None]
+        return found if len(found) == len(rows) else []
     given_here = [passed(scene, call, function, name.id) for call in callers(scene, function)]
     if len(given_here) == 1 and isinstance(given_here[0], ast.Call):
         return [place._replace(node=given_here[0])]

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from torchstone.core.pattern import pattern
-from torchstone.lint.facts.paths import contradict
+from torchstone.lint.knowledge.flow import exclusive
 from torchstone.sources import training
 from torchstone.sources.regions import Autocast, autocast_call
-from torchstone.sources.scene import LOOPS, SCOPES, Scene
+from torchstone.sources.scene import Scene
 from torchstone.sources.values import count_before
 
 _SCALER_NAME = pattern(r"(?:^|_)(?:grad_?|loss_?|amp_?)?scaler(?:_?\w)?$", re.IGNORECASE)
@@ -193,37 +193,9 @@ def trains(scene: Scene) -> bool:
     return bool(training.backward_calls(scene)) or "GradScaler" in scene.calls
 
 
-def exclusive(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two places stand in different arms of one `if`, or under conditions that contradict,
-    so that only one of them runs."""
-    arms: dict[ast.AST, ast.AST] = {}
-    child = one
-    for up in scene.ancestors(one):
-        if isinstance(up, ast.If):
-            arms[up] = child
-        child = up
-    child = other
-    for up in scene.ancestors(other):
-        if isinstance(up, ast.If) and up in arms:
-            if (arms[up] in up.orelse) != (child in up.orelse):
-                return True
-        child = up
-    return scene.scope(one) is scene.scope(other) and contradict(scene, one, other)
-
-
 def together(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
     """Whether two places stand in one function (or at module level) and may both run in one pass."""
     return scene.scope(one) is scene.scope(other) and not exclusive(scene, one, other)
-
-
-def loop_of(scene: Scene, node: ast.AST) -> ast.AST | None:
-    """The innermost loop around a node within its function."""
-    for up in scene.ancestors(node):
-        if isinstance(up, LOOPS):
-            return up
-        if isinstance(up, SCOPES):
-            return None
-    return None
 
 
 def starts_its_line(scene: Scene, statement: ast.stmt) -> bool:
@@ -245,11 +217,6 @@ def asks_precision(scene: Scene, node: ast.AST) -> bool:
             return False
         child = up
     return False
-
-
-def before(one: ast.AST, other: ast.AST) -> bool:
-    """Whether one node is written before another."""
-    return _place(one) < _place(other)
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

@@ -21,7 +21,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS231",
     "accumulated-loss-not-divided",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import asks_precision, before
+from torchstone.lint.knowledge.amp import asks_precision
+from torchstone.lint.knowledge.flow import before
 from torchstone.lint.knowledge.numbers import number
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
@@ -15,7 +16,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS124",
     "adam-on-float16",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -19,7 +19,6 @@ _CONTEXTS = frozenset(f"{home}.detect_anomaly" for home in _HOMES)
 RULE = Rule(
     "TS321",
     "anomaly-detection-left-on",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

@@ -14,7 +14,7 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS241",
     "arguments-do-not-fit",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en="`{function}` takes no argument `{name}`", zh="`{function}` 不接受参数 `{name}`"),

@@ -20,7 +20,7 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS240",
     "attribute-never-set",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

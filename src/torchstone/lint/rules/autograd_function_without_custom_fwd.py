@@ -17,7 +17,6 @@ from torchstone.sources.scene import FUNCTIONS, Function, Scene
 RULE = Rule(
     "TS106",
     "autograd-function-without-custom-fwd",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS111",
     "backward-under-autocast",
-    group="precision",
     severity=MEDIUM,
     say=Text(en="`{call}` runs inside the autocast block", zh="`{call}` 位于 autocast 代码块之内"),
     why=Text(

@@ -16,7 +16,6 @@ from torchstone.sources.training import backward_calls
 RULE = Rule(
     "TS214",
     "backward-without-graph",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -20,7 +20,6 @@ _SAMPLE = frozenset(
 RULE = Rule(
     "TS310",
     "batch-loop-in-forward",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

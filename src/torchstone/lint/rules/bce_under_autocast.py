@@ -17,7 +17,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS102",
     "bce-under-autocast",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     words=("torch",),

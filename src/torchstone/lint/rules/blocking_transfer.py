@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS320",
     "blocking-transfer",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     title=Text(

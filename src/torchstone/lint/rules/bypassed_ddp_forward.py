@@ -19,7 +19,6 @@ from torchstone.sources.training import backward_calls
 RULE = Rule(
     "TS414",
     "bypassed-ddp-forward",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -16,7 +16,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS412",
     "changed-after-ddp",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     words=("DistributedDataParallel",),

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS316",
     "channels-first-under-amp",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     torch_from=(1, 5),

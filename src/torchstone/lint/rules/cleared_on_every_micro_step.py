@@ -14,7 +14,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS228",
     "cleared-on-every-micro-step",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

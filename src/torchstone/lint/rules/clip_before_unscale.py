@@ -8,22 +8,14 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import (
-    before,
-    last_backward,
-    loop_of,
-    near,
-    near_after,
-    scaled,
-    starts_its_line,
-)
+from torchstone.lint.knowledge.amp import last_backward, near, near_after, scaled, starts_its_line
+from torchstone.lint.knowledge.flow import before, loop_around
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
     "TS107",
     "clip-before-unscale",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
@@ -113,6 +105,6 @@ def _fix(call: ast.Call, steps: list[ast.Call], unscale: str, scene: Scene) -> F
     statement = scene.statement(call)
     if len(steps) != 1 or statement is None or not starts_its_line(scene, statement):
         return None
-    if loop_of(scene, call) is not loop_of(scene, steps[0]):
+    if loop_around(scene, call) is not loop_around(scene, steps[0]):
         return None
     return safe(scene.insert_line_before(statement, unscale))

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS233",
     "clipping-every-micro-step",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ from torchstone.sources.training import Calls, backward_calls, step_calls
 RULE = Rule(
     "TS220",
     "clipping-out-of-order",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -16,7 +16,6 @@ from torchstone.sources.targets import is_outside
 RULE = Rule(
     "TS402",
     "collective-in-swallowing-try",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

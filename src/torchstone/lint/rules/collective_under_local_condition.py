@@ -21,7 +21,6 @@ _LOOKS = frozenset((*_LOCAL, *_SIZES))
 RULE = Rule(
     "TS403",
     "collective-under-local-condition",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

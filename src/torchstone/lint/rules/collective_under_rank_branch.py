@@ -29,7 +29,6 @@ from torchstone.sources.targets import is_outside
 RULE = Rule(
     "TS401",
     "collective-under-rank-branch",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ _NANS = frozenset(("torch.nan", "numpy.nan", "numpy.NaN", "numpy.NAN", "math.nan
 RULE = Rule(
     "TS227",
     "compared-to-nan",
-    group="correctness",
     severity=HIGH,
     confidence=CERTAIN,
     say=Text(en="`{text}` is always {answer}", zh="`{text}` 恒为 {answer}"),

@@ -12,7 +12,6 @@ from torchstone.sources.scene import FUNCTIONS, Scene
 RULE = Rule(
     "TS317",
     "compile-in-hot-path",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     torch_from=(2, 0),

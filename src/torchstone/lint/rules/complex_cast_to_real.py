@@ -18,7 +18,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS118",
     "complex-cast-to-real",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     also=COMPLEX_IDENTIFIERS,

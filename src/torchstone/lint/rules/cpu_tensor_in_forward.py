@@ -16,7 +16,6 @@ from torchstone.sources.tree import below
 RULE = Rule(
     "TS250",
     "cpu-tensor-in-forward",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

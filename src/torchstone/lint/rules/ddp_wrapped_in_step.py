@@ -17,7 +17,6 @@ _STEP_METHODS = ("forward", "training_step", "train_step", "compute_loss")
 RULE = Rule(
     "TS409",
     "ddp-wrapped-in-step",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -17,7 +17,6 @@ _PARALLEL = DDP | FSDP | {"torch.nn.DataParallel", "torch.nn.parallel.DataParall
 RULE = Rule(
     "TS408",
     "ddp-wrapped-twice",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -16,7 +16,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS110",
     "deprecated-cuda-amp",
-    group="precision",
     severity=LOW,
     torch_from=(2, 4),
     say=Text(en="`{old}` is deprecated since torch 2.4", zh="`{old}` 自 torch 2.4 起已弃用"),

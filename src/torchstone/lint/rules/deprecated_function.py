@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS503",
     "deprecated-function",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR101",),
     title=Text(en="A function is called that torch has deprecated", zh="调用了 torch 已弃用的函数"),

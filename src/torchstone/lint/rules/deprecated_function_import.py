@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS504",
     "deprecated-function-import",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR103",),
     title=Text(en="A name is imported that torch has deprecated", zh="导入了 torch 已弃用的名字"),

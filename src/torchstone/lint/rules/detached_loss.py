@@ -14,7 +14,6 @@ from torchstone.sources.training import backward_calls
 RULE = Rule(
     "TS218",
     "detached-loss",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

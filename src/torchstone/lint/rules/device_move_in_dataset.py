@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS323",
     "device-move-in-dataset",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

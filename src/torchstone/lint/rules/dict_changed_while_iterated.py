@@ -13,7 +13,7 @@ from torchstone.sources.tree import below
 RULE = Rule(
     "TS252",
     "dict-changed-while-iterated",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

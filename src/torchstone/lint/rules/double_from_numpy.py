@@ -17,7 +17,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS116",
     "double-from-numpy",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

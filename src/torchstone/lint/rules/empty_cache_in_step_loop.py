@@ -26,7 +26,6 @@ _WHY_COLLECT = Text(
 RULE = Rule(
     "TS313",
     "empty-cache-in-step-loop",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

@@ -17,7 +17,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS113",
     "eps-below-half",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -19,7 +19,6 @@ from torchstone.sources.scene import LOOPS, Scene
 RULE = Rule(
     "TS205",
     "eval-left-on",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

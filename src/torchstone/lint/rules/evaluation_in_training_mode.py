@@ -24,7 +24,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS229",
     "evaluation-in-training-mode",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(
@@ -114,7 +113,7 @@ def main(model, train_loader, valid, optimizer):
     words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
 )
 _EVALUATES = pattern(
-    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)generate|accuracy|metric|get_acc"
+    r"eval|valid|(?:^|_)test(?:$|_)|infer|predict|(?:^|_)(?:generate|sample|decode|translate|synthesi)|accuracy|metric|get_acc"
     r"|(?:^|_)(?:fid|psnr|ssim|bleu|rouge|wer|cer|ppl|perplexity|miou|auc|f1|recall)(?:$|_)|score",
     re.I,
 )
@@ -511,7 +510,7 @@ def _switched(scene: Scene, model: str) -> bool:
                 return True
     return any(
         any(scene.dotted(item) == model for item in call.args)
-        and isinstance(scene.parent(call), (ast.Assign, ast.withitem))
+        and isinstance(scene.parent(call), (ast.Assign, ast.withitem, *FUNCTIONS))
         and not _returns_metrics(scene, call)
         for name in scene.calls
         if _SWITCHES.search(name)

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS511",
     "exp-minus-one",
-    group="upgrade",
     in_every_torch=True,
     severity=LOW,
     aliases=("TOR107",),

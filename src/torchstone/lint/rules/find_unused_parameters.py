@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS410",
     "find-unused-parameters",
-    group="distributed",
     severity=LOW,
     confidence=LIKELY,
     say=Text(

@@ -15,7 +15,6 @@ from torchstone.sources.values import count_before
 RULE = Rule(
     "TS126",
     "float16-without-scaler",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -16,7 +16,6 @@ from torchstone.sources.values import count_before
 RULE = Rule(
     "TS127",
     "float-into-integer-tensor",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -15,7 +15,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS202",
     "frozen-parameters-in-optimizer",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -23,7 +23,6 @@ _FROM_URL = Text(
 RULE = Rule(
     "TS516",
     "full-pickle-load",
-    group="upgrade",
     severity=LOW,
     confidence=LIKELY,
     torch_from=(1, 13),

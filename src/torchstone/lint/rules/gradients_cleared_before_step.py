@@ -13,7 +13,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS221",
     "gradients-cleared-before-step",
-    group="correctness",
     severity=HIGH,
     confidence=CERTAIN,
     say=Text(

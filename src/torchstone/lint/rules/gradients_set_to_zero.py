@@ -18,7 +18,6 @@ _OLD = Text(
 RULE = Rule(
     "TS308",
     "gradients-set-to-zero",
-    group="performance",
     severity=LOW,
     aliases=("TOR402",),
     torch_from=(1, 7),

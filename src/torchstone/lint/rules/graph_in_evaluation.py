@@ -25,7 +25,6 @@ _WANTS_GRADIENT = frozenset(
 RULE = Rule(
     "TS311",
     "graph-in-evaluation",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(en="Evaluation records a graph that nobody uses", zh="评估时记录了无人使用的计算图"),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import loop_of
+from torchstone.lint.knowledge.flow import loop_around
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 from torchstone.sources.values import Binding
@@ -14,7 +14,6 @@ from torchstone.sources.values import Binding
 RULE = Rule(
     "TS114",
     "half-accumulator",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(en="`{name}` adds up in {dtype} over a loop", zh="`{name}` 在循环中以 {dtype} 累加"),
@@ -93,7 +92,7 @@ def check_assigned(node: ast.Assign, scene: Scene) -> Iterator[Hit]:
 
 
 def _judge(node: ast.stmt, target: ast.Name, value: ast.expr, scene: Scene) -> Iterator[Hit]:
-    loop = loop_of(scene, node)
+    loop = loop_around(scene, node)
     if loop is None or scene.is_test or _reads(value, target.id, scene):
         return
     first = _first_binding(target, loop, scene)

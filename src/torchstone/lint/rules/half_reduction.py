@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS105",
     "half-reduction",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS302",
     "host-copy-in-step-loop",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

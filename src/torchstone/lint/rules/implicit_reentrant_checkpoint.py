@@ -16,7 +16,6 @@ _CALLS = frozenset(
 RULE = Rule(
     "TS315",
     "implicit-reentrant-checkpoint",
-    group="performance",
     severity=MEDIUM,
     aliases=("TOR003",),
     torch_from=(1, 11),

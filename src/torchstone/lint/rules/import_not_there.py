@@ -15,7 +15,7 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS257",
     "import-not-there",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

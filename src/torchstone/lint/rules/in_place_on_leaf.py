@@ -30,7 +30,6 @@ _IN_PLACE = (
 RULE = Rule(
     "TS209",
     "in-place-on-leaf",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

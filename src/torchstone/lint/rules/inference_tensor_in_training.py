@@ -19,7 +19,6 @@ from torchstone.sources.training import backward_calls
 RULE = Rule(
     "TS232",
     "inference-tensor-in-training",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS254",
     "infinity-times-mask",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS237",
     "inverted-python-bool",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -11,7 +11,8 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.effects import effect_of
 from torchstone.lint.facts.summary import calls_below, is_decided
-from torchstone.lint.knowledge.amp import before, scaler_calls
+from torchstone.lint.knowledge.amp import scaler_calls
+from torchstone.lint.knowledge.flow import before
 from torchstone.lint.knowledge.tensors import is_array, is_tensor, on_device, straight_from_loop
 from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, unsafe
 from torchstone.sources.scene import Function, Scene
@@ -25,7 +26,6 @@ _ACTION = pattern(r"(?<![a-zA-Z])actions?(?![a-zA-Z])")
 RULE = Rule(
     "TS301",
     "item-in-step-loop",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

@@ -24,7 +24,6 @@ _EMPTIES = ("clear", "pop", "popleft", "detach_")
 RULE = Rule(
     "TS314",
     "kept-loss-graph",
-    group="performance",
     severity=HIGH,
     confidence=LIKELY,
     title=Text(

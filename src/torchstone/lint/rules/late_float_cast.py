@@ -15,7 +15,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS112",
     "late-float-cast",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     also=HALF_WORDS,

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS219",
     "layer-made-in-forward",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -30,7 +30,6 @@ _MODULES = (
 RULE = Rule(
     "TS505",
     "legacy-loss-reduction",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR101",),
     title=Text(

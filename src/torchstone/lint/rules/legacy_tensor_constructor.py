@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS117",
     "legacy-tensor-constructor",
-    group="precision",
     severity=LOW,
     confidence=CERTAIN,
     say=Text(en="`{call}` turns whole numbers into float32", zh="`{call}` 会把整数变成 float32"),

@@ -12,7 +12,7 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS247",
     "limit-rounds-to-one",
-    group="correctness",
+    torch_from=(0, 1),
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(en="`{text}` is exactly 1 in float32", zh="`{text}` 在 float32 中恰好等于 1"),

@@ -15,7 +15,6 @@ from torchstone.sources.targets import is_outside, target_of
 RULE = Rule(
     "TS418",
     "load-without-map-location",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(
@@ -83,6 +82,8 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return  # nothing takes it as a state, or a schedule, whose numbers live on no device
     if scene.is_test or scene.rank_branch(call) is not None:
         return
+    if scene.project.mentions(".cpu().state_dict()"):
+        return  # the project saves its states from the host
     if _other_arm(scene, call) or _names_rank(scene, call.args[0]):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))

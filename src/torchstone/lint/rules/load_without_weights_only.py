@@ -42,7 +42,6 @@ _OF_OBJECTS = frozenset(
 RULE = Rule(
     "TS509",
     "load-without-weights-only",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR102",),
     torch_from=(1, 13),

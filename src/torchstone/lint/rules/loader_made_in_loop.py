@@ -13,7 +13,6 @@ from torchstone.sources.scene import LOOPS, SCOPES, Scene
 RULE = Rule(
     "TS318",
     "loader-made-in-loop",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     title=Text(

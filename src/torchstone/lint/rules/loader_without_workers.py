@@ -21,7 +21,6 @@ _CHOSEN = Text(
 RULE = Rule(
     "TS305",
     "loader-without-workers",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     aliases=("TOR401",),

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS307",
     "loader-workers-restarted",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     torch_from=(1, 7),

@@ -18,7 +18,6 @@ _SOFTPLUS = Text(
 RULE = Rule(
     "TS510",
     "log-of-one-plus",
-    group="upgrade",
     in_every_torch=True,
     severity=LOW,
     aliases=("TOR106",),

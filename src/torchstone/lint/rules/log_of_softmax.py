@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS125",
     "log-of-softmax",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(en="logarithm of `{inner}`", zh="对 `{inner}` 取对数"),

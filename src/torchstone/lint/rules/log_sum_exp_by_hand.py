@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS512",
     "log-sum-exp-by-hand",
-    group="upgrade",
     in_every_torch=True,
     severity=MEDIUM,
     aliases=("TOR108",),

@@ -16,7 +16,6 @@ _CLASSES = ("CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "BCELoss", "BCEW
 RULE = Rule(
     "TS224",
     "loss-class-given-tensors",
-    group="correctness",
     severity=HIGH,
     confidence=CERTAIN,
     say=Text(

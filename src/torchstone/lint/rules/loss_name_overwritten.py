@@ -12,7 +12,7 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS246",
     "loss-name-overwritten",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
@@ -62,9 +62,14 @@ def fit(model, loader, optimizer):
 def check(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
     """`loss = loss(output, target)`"""
     call, target = statement.value, statement.targets[0]
-    if not isinstance(call, ast.Call) or not isinstance(target, ast.Name) or len(call.args) < 2:
+    name = scene.dotted(target)
+    if not isinstance(call, ast.Call) or len(call.args) < 2 or not name:
         return
-    if not isinstance(call.func, ast.Name) or call.func.id != target.id:
+    if scene.dotted(call.func) != name:
+        return
+    if not isinstance(target, ast.Name):
+        if _is_layer(scene, target):
+            yield RULE.at(statement, name=name)
         return
     loop = scene.enclosing(statement, ast.For, ast.While)
     if not isinstance(loop, (ast.For, ast.While)) or scene.scope(loop) is not scene.scope(
@@ -81,3 +86,13 @@ def check(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
 def _leaves(statement: ast.stmt, loop: ast.For | ast.While) -> bool:
     """Whether the loop always ends after the first round."""
     return isinstance(loop.body[-1], (ast.Break, ast.Return))
+
+
+def _is_layer(scene: Scene, target: ast.expr) -> bool:
+    """`self.loss`, which the class also binds to a layer or loss of torch."""
+    owner, (base, _, field) = scene.class_of(target), scene.dotted(target).rpartition(".")
+    if owner is None or base != "self":
+        return False
+    values = scene.attribute_values(owner, field)
+    made = [value.func for value in values if isinstance(value, ast.Call)]
+    return any(scene.qualified(func).startswith("torch.nn.") for func in made)

@@ -18,7 +18,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS103",
     "loss-outside-autocast",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -16,6 +16,7 @@ from torchstone.lint.knowledge.amp import FUNCTION_BASES, trains, uses_gpu_amp
 from torchstone.lint.knowledge.flow import own_nodes
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, unsafe
 from torchstone.lint.values.analysis import analysis_of, value_at
+from torchstone.lint.values.half_operands import OPTIMIZER, works_for_optimizer
 from torchstone.lint.values.halved import half_cast
 from torchstone.lint.values.value import HALVES, Kind
 from torchstone.sources.scene import Scene
@@ -24,7 +25,6 @@ from torchstone.sources.targets import target_of
 RULE = Rule(
     "TS101",
     "manual-half-cast",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en=".{cast} call detected", zh=".{cast} call detected"),
@@ -95,7 +95,7 @@ _KERNELS = pattern(
 _COPIES = pattern(r"(?:^|[._])(?:ema|teacher|target_net|frozen|ref(?:erence)?)(?:$|[._])", re.I)
 _ENGINES = frozenset(("deepspeed", "apex", "colossalai", "fairscale", "megatron", "fairseq"))
 _ENGINE_WORDS = pattern(r"FP16_?Optimizer|master_params|initialize_megatron|use_deepspeed", re.I)
-_OPTIMIZERS = frozenset(("torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"))
+
 
 _NO_GRADIENT = Text("no gradient is computed here", "此处不计算梯度")
 _SWITCHED_OFF = Text("autocast is switched off around it", "其外层有意关闭了 autocast")
@@ -181,8 +181,10 @@ def _by_place(call: ast.Call, scene: Scene) -> Text | None:
         return _NO_GRADIENT
     if region.autocast_off:
         return _SWITCHED_OFF
-    if owner is not None and scene.derives(owner, FUNCTION_BASES | _OPTIMIZERS):
+    if owner is not None and scene.derives(owner, FUNCTION_BASES):
         return _OWN_TYPES
+    if works_for_optimizer(scene, call):
+        return OPTIMIZER
     if _tests_dtype(scene, call):
         return _TESTED
     engine = special_cases(scene, call) & {"no-scaler", "engine"} or _names_an_engine(scene)

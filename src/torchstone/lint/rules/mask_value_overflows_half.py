@@ -18,7 +18,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS120",
     "mask-value-overflows-half",
-    group="precision",
     severity=HIGH,
     say=Text(
         en="`{value}` does not fit into the float16 tensor that `{call}` fills",

@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS213",
     "mean-of-batch-means",
-    group="correctness",
     severity=LOW,
     confidence=LIKELY,
     say=Text(

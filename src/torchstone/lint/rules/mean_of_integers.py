@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS115",
     "mean-of-integers",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en="`{call}` on a tensor of {dtype}", zh="`{call}` 作用于 {dtype} 张量"),

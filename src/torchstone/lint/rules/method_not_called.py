@@ -17,7 +17,6 @@ _METHODS = (
 RULE = Rule(
     "TS217",
     "method-not-called",
-    group="correctness",
     severity=HIGH,
     say=Text(en="`{text}` is named but not called", zh="`{text}` 只写了名字，没有调用"),
     why=Text(

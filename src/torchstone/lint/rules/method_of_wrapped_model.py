@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS251",
     "method-of-wrapped-model",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -7,28 +7,25 @@ from collections.abc import Iterator
 
 from torchstone.core.fix import Fix
 from torchstone.core.text import Text
-from torchstone.lint.facts.callers import calls_of
-from torchstone.lint.facts.effects import Effect, cleared_by_hand, effect_of
+from torchstone.lint.facts.effects import Effect, cleared_by_hand
 from torchstone.lint.facts.returned import maker_of
-from torchstone.lint.facts.summary import sites_of, summary_within
+from torchstone.lint.facts.summary import NOTHING, handed, sites_of, summary_within
 from torchstone.lint.knowledge.flow import (
     exclusive,
-    functions,
     loops_around,
     made,
     own_nodes,
     parameters,
     passed,
 )
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
-from torchstone.sources.scene import Function, Scene
+from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule, safe
+from torchstone.sources.scene import LOOPS, Scene
 from torchstone.sources.targets import target_of
 from torchstone.sources.training import Calls, backward_calls, step_calls
 
 RULE = Rule(
     "TS201",
     "missing-zero-grad",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
@@ -62,8 +59,9 @@ RULE = Rule(
         "- Quiet when the step takes a closure, when the optimizer or the model is made anew inside "
         "the loop, when the optimizer is not torch's own but a class whose `step` may clear, and "
         "when the loop hands the optimizer or the model to a function that cannot be seen.\n"
-        "- A step function without a loop is reported only when nothing in the file clears "
-        "gradients and the optimizer is made in the same file.",
+        "- A step in a function or an object of the project is reported at its call in the loop.\n"
+        "- MEDIUM where a test on the loop's counter (`i == 0`) decides about clearing and not about the "
+        "step.",
         zh="当一个循环里既有 `backward()` 又有优化器的 `step()`，而循环体及其调用的项目内函数都没有清空梯度"
         "（优化器、模型或引擎的 `zero_grad`，`p.grad = None`，`p.grad.zero_()`）时报告。\n\n"
         "- 只在循环之前清空，或每个 epoch 只清空一次而每个批次都 `step()`，都不算清空。\n"
@@ -72,7 +70,8 @@ RULE = Rule(
         "- 梯度累积是正常写法：每个批次 backward，每 n 次 step 并 zero_grad。\n"
         "- 以下情况不报告：`step` 接收闭包；优化器或模型在循环内重新创建；优化器不是 torch 自带的类；"
         "循环把优化器或模型交给看不到源码的函数。\n"
-        "- 没有循环的单步函数，仅当整个文件都没有清空梯度、且优化器在同一文件创建时才报告。",
+        "- 由项目中的函数或对象执行的更新，在循环里的调用处报告。\n"
+        "- 若清空与否取决于循环计数器（`i == 0`），而更新不受其限制，则为 MEDIUM。",
     ),
     bad="""\
 import torch
@@ -91,7 +90,7 @@ for epoch in range(10):
 @@ -9,0 +10 @@
 +        optimizer.zero_grad()
 """,
-    needs=("backward", "step"),
+    words=("backward",),
 )
 
 _SAY_OTHERS = Text(
@@ -100,36 +99,72 @@ _SAY_OTHERS = Text(
 )
 
 
+_SAY_SELDOM = Text(
+    en="`{step}` runs on every round of the loop, but gradients are cleared only if `{test}`",
+    zh="`{step}` 每一轮都执行，但只有在 `{test}` 时才清空梯度",
+)
+
+
 @RULE.on_call("step")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
-    if call not in step_calls(scene):
-        return
-    optimizer = _optimizer(call, scene)
-    if optimizer is None:
-        return
+    optimizer = _optimizer(call, scene) if call in step_calls(scene) else None
     backward = backward_calls(scene)
     loop = next((up for up in loops_around(scene, call) if backward.inside(scene, up)), None)
-    cleared = ""
-    if loop is not None:
-        if _clears(scene, loop) and not _clears_elsewhere(scene, loop, call):
-            cleared = _cleared_instead(scene, loop, optimizer)
-            if not cleared:
-                return
-        if _anew(scene, loop, optimizer) or _unseen(scene, loop, call):
+    if optimizer is None or loop is None or not _plain_optimizer(scene, optimizer):
+        return
+    if _anew(scene, loop, optimizer) or _unseen(scene, loop, call):
+        return
+    seldom, cleared = _clears_now_and_then(scene, loop, call), ""
+    if seldom is None and _clears(scene, loop) and not _clears_elsewhere(scene, loop, call):
+        cleared = _cleared_instead(scene, loop, optimizer)
+        if not cleared:
             return
-    elif not _lone_step(scene, call, optimizer, backward):
-        return
-    if not _plain_optimizer(scene, optimizer):
-        return
     yield RULE.at(
         call,
         step=scene.brief(call),
         optimizer=scene.text(optimizer),
         cleared=cleared,
-        say=_SAY_OTHERS if cleared else None,
+        test=scene.brief(seldom) if seldom is not None else "",
+        say=_SAY_SELDOM if seldom is not None else _SAY_OTHERS if cleared else None,
+        severity=MEDIUM if seldom is not None else None,
         about=(optimizer,),
-        fix=_fix(scene, call, loop, optimizer, backward),
+        fix=None if seldom is not None else _fix(scene, call, loop, optimizer, backward),
     )
+
+
+@RULE.on_file
+def check_through(scene: Scene) -> Iterator[Hit]:
+    """`train_step(model, x)` or `engine.step()` in a loop, where a function of the project steps"""
+    for loop in scene.all(*LOOPS):
+        if loops_around(scene, loop) or scene.is_test:
+            continue
+        sites = list(sites_of(scene, loop, Effect.STEP))
+        does = summary_within(scene, loop) if sites else NOTHING
+        if not does.has(Effect.BACKWARD) or does.has(Effect.ZERO_GRAD):
+            continue
+        for site, _ in sites:
+            optimizer = _stepped_inside(scene, site)
+            if optimizer and not any(does.hides(name) for name in handed(scene, site)):
+                yield RULE.at(site, step=scene.brief(site), optimizer=optimizer)
+                break
+
+
+def _stepped_inside(scene: Scene, site: ast.Call) -> str:
+    """The optimizer of torch that the called function steps; "" when it steps none, or several."""
+    found = target_of(scene, site)
+    if found is None:
+        return ""
+    home, function = found
+    steps = step_calls(home).of(home, function)
+    optimizer = _optimizer(steps[0], home) if len(steps) == 1 else None
+    if isinstance(optimizer, ast.Name) and optimizer.id in parameters(function):
+        source = maker_of(scene, passed(scene, site, function, optimizer.id))
+    else:
+        source = maker_of(home, optimizer)
+    if optimizer is None or source is None or not source.name.startswith("torch.optim."):
+        return ""
+    inside = source.scene is home and home.function(source.call) is function
+    return "" if inside or source.name.endswith(".LBFGS") else home.text(optimizer)
 
 
 def _optimizer(call: ast.Call, scene: Scene) -> ast.expr | None:
@@ -152,6 +187,43 @@ def _plain_optimizer(scene: Scene, optimizer: ast.expr) -> bool:
 def _clears(scene: Scene, root: ast.AST) -> bool:
     """Whether something below a node, or a function it calls, clears gradients."""
     return summary_within(scene, root).has(Effect.ZERO_GRAD)
+
+
+def _clears_now_and_then(scene: Scene, loop: ast.AST, step: ast.Call) -> ast.expr | None:
+    """The question about the round under which alone the loop clears, while it steps on every round."""
+    calls = [call for call, _ in sites_of(scene, loop, Effect.ZERO_GRAD)]
+    asked = [_round_asked(scene, call, loop, step) for call in calls]
+    if not asked or None in asked or cleared_by_hand(scene, loop):
+        return None
+    return None if _round_asked(scene, step, loop) is not None else asked[0]
+
+
+def _round_asked(
+    scene: Scene, node: ast.AST, loop: ast.AST, but: ast.AST | None = None
+) -> ast.expr | None:
+    """The test on a counter of the loop (`i == 0`, `step % n`) that decides whether a node runs."""
+    counters = {
+        part.id
+        for target in (getattr(loop, "target", None),)
+        for part in (scene.inside(target) if target is not None else ())
+        if isinstance(part, ast.Name)
+    }
+    for up in scene.ancestors(node):
+        if up is loop:
+            return None
+        if isinstance(up, ast.If) and (but is None or not scene.within(but, up)):
+            parts = scene.inside(up.test)
+            counted = any(isinstance(part, ast.Name) and part.id in counters for part in parts)
+            if counted and any(map(_is_asked, parts)):
+                return up.test
+    return None
+
+
+def _is_asked(part: ast.AST) -> bool:
+    """`i == 0`, `i % n`"""
+    if isinstance(part, ast.BinOp):
+        return isinstance(part.op, ast.Mod)
+    return isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq)
 
 
 def _clears_elsewhere(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
@@ -218,43 +290,6 @@ def _unseen(scene: Scene, loop: ast.AST, step: ast.Call) -> bool:
             if scene.last_name(node.func) not in ("step", "unscale_", "print", "len", "scale"):
                 return target_of(scene, node) is None
     return False
-
-
-def _lone_step(scene: Scene, call: ast.Call, optimizer: ast.expr, backward: Calls) -> bool:
-    """Whether a step function, called once a step, leaves nobody in the file to clear."""
-    function = scene.function(call)
-    if function is None or not backward.of(scene, function):
-        return False
-    if isinstance(optimizer, ast.Name) and optimizer.id in parameters(function):
-        return not _clears(scene, function) and _never_cleared(scene, function, optimizer.id)
-    source = made(scene, optimizer)
-    if not isinstance(source, ast.Call) or scene.function(source) is function:
-        return False
-    if not any(loops_around(scene, use) for use in _uses(scene, function.name)):
-        return False
-    return not cleared_by_hand(scene, scene.root) and not any(
-        found is not None and found[0] is Effect.ZERO_GRAD
-        for found in (effect_of(scene, other) for other in scene.all(ast.Call))
-    )
-
-
-def _never_cleared(scene: Scene, function: Function, optimizer: str) -> bool:
-    """Whether every call of a step function stands in a loop that hands it torch's own optimizer,
-    does not clear its gradients and shows it to nobody who might."""
-    sites = calls_of(scene, function) or []
-    return bool(sites) and all(
-        (loops := loops_around(home, site))
-        and (given := passed(home, site, function, optimizer)) is not None
-        and (source := maker_of(home, given)) is not None
-        and source.name.startswith("torch.optim.")
-        and not (does := summary_within(home, loops[-1])).has(Effect.ZERO_GRAD)
-        and not does.hides(home.dotted(given))
-        for home, site in sites
-    )
-
-
-def _uses(scene: Scene, name: str) -> list[ast.Call]:
-    return scene.calls.get(name, []) if len(functions(scene).get(name, ())) == 1 else []
 
 
 def _fix(

@@ -12,7 +12,7 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS245",
     "misspelt-special-method",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
@@ -73,7 +73,7 @@ def check(owner: ast.ClassDef, scene: Scene) -> Iterator[Hit]:
 
 
 def _meant(item: ast.FunctionDef) -> str:
-    core = item.name.strip("_")
+    core = item.name.replace("_", "")
     if item.name in _FORWARD:
         return "forward"
     special = _SPECIALS.get("init" if core in ("int", "intit", "inti", "nit") else core, "")

@@ -11,14 +11,14 @@ from torchstone.lint.facts.members import is_bound_elsewhere, outline_of
 from torchstone.lint.knowledge.api_use import guarded
 from torchstone.lint.knowledge.torch_api import DEPRECATED, PRIVATE, REMOVED
 from torchstone.lint.knowledge.torch_names import closest, names_of, neighbour
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
     "TS242",
     "misspelt-torch-name",
-    group="correctness",
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="torch has no `{name}`; `{meant}` is near", zh="torch 没有 `{name}`，相近的是 `{meant}`"
@@ -80,6 +80,8 @@ def check_names(scene: Scene) -> Iterator[Hit]:
         known = names_of(home)
         if not known or name in known or len(name) < _SHORT or name.startswith("_"):
             continue
+        if home.startswith("torch.backends."):
+            continue  # these modules are objects, whose names no index holds
         if full in REMOVED or full in DEPRECATED or full in PRIVATE:
             continue
         if not isinstance(node.ctx, ast.Load) or scene.bindings(base) or guarded(scene, node):

@@ -19,7 +19,6 @@ from torchstone.sources.targets import target_of
 RULE = Rule(
     "TS416",
     "model-used-on-one-rank",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS319",
     "module-moved-in-step-loop",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     title=Text(

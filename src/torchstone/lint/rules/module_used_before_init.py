@@ -16,7 +16,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS215",
     "module-used-before-init",
-    group="correctness",
     severity=HIGH,
     say=Text(
         en="`{what}` comes before nn.Module.__init__ has run",

@@ -20,7 +20,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS216",
     "modules-in-plain-list",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

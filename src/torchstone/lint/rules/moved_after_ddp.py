@@ -17,7 +17,6 @@ _CASTS = ("half", "bfloat16", "float", "double", "type")
 RULE = Rule(
     "TS407",
     "moved-after-ddp",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

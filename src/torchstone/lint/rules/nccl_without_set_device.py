@@ -15,7 +15,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS413",
     "nccl-without-set-device",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

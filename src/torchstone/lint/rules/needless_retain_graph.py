@@ -15,7 +15,6 @@ from torchstone.sources.training import backward_calls
 RULE = Rule(
     "TS210",
     "needless-retain-graph",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

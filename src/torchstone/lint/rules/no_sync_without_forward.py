@@ -14,7 +14,6 @@ from torchstone.sources.training import backward_calls
 RULE = Rule(
     "TS417",
     "no-sync-without-forward",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

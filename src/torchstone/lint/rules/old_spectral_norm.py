@@ -16,7 +16,6 @@ _OLD = frozenset(("torch.nn.utils.spectral_norm", "torch.nn.utils.spectral_norm.
 RULE = Rule(
     "TS212",
     "old-spectral-norm",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

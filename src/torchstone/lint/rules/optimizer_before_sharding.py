@@ -16,7 +16,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS415",
     "optimizer-before-sharding",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

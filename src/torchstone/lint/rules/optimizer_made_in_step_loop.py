@@ -15,7 +15,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS225",
     "optimizer-made-in-step-loop",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

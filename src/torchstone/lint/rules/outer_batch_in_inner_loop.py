@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS255",
     "outer-batch-in-inner-loop",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS253",
     "parameter-only-detached",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS506",
     "private-function",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR104",),
     title=Text(

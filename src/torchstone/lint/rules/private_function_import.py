@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS507",
     "private-function-import",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR105",),
     title=Text(

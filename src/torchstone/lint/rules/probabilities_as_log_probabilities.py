@@ -14,7 +14,6 @@ LOSSES = frozenset("NLLLoss KLDivLoss CTCLoss nll_loss kl_div ctc_loss".split())
 RULE = Rule(
     "TS223",
     "probabilities-as-log-probabilities",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -17,7 +17,6 @@ _PROFILERS = frozenset(
 RULE = Rule(
     "TS322",
     "profiler-without-schedule",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     torch_from=(1, 8),

@@ -19,7 +19,6 @@ _LATER = Text(
 RULE = Rule(
     "TS501",
     "removed-function",
-    group="upgrade",
     severity=HIGH,
     aliases=("TOR001",),
     title=Text(en="A function is called that torch no longer has", zh="调用了 torch 已移除的函数"),

@@ -19,7 +19,6 @@ _LATER = Text(
 RULE = Rule(
     "TS502",
     "removed-function-import",
-    group="upgrade",
     severity=HIGH,
     aliases=("TOR004",),
     title=Text(en="A name is imported that torch no longer has", zh="导入了 torch 已移除的名字"),

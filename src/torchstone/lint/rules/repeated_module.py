@@ -17,7 +17,6 @@ _CONTAINERS = frozenset(("torch.nn.ModuleList", "torch.nn.Sequential"))
 RULE = Rule(
     "TS226",
     "repeated-module",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en="`{text}` repeats one and the same layer", zh="`{text}` 重复的是同一个层"),

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS508",
     "require-grad-typo",
-    group="upgrade",
     in_every_torch=True,
     severity=HIGH,
     confidence=LIKELY,

@@ -27,7 +27,7 @@ _MOVES = frozenset(
 RULE = Rule(
     "TS236",
     "result-thrown-away",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en="the result of `{call}` is thrown away", zh="`{call}` 的结果被丢弃"),

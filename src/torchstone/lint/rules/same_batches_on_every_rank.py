@@ -16,7 +16,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS419",
     "same-batches-on-every-rank",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

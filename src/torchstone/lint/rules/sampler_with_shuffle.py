@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS406",
     "sampler-with-shuffle",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -25,7 +25,6 @@ _SAMPLERS = frozenset(
 RULE = Rule(
     "TS404",
     "sampler-without-set-epoch",
-    group="distributed",
     severity=MEDIUM,
     highest=MEDIUM,
     confidence=LIKELY,

@@ -15,7 +15,6 @@ from torchstone.sources.scene import FUNCTIONS, Function, Scene
 RULE = Rule(
     "TS405",
     "save-on-every-rank",
-    group="distributed",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

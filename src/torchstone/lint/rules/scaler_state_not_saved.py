@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS128",
     "scaler-state-not-saved",
-    group="precision",
     severity=LOW,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS108",
     "scaler-step-without-update",
-    group="precision",
     severity=HIGH,
     say=Text(
         en="`{step}` is never followed by `{scaler}.update()`",

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS109",
     "scaler-with-bfloat16",
-    group="precision",
     severity=LOW,
     confidence=LIKELY,
     say=Text(

@@ -15,7 +15,6 @@ from torchstone.sources.training import step_calls
 RULE = Rule(
     "TS211",
     "scheduler-before-optimizer",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

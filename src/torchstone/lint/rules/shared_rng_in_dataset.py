@@ -28,7 +28,6 @@ _STATE = ("getstate", "setstate", "get_state", "set_state", "bit_generator")
 RULE = Rule(
     "TS208",
     "shared-rng-in-dataset",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -17,7 +17,6 @@ LOSSES = frozenset(
 RULE = Rule(
     "TS204",
     "sigmoid-before-bce-with-logits",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

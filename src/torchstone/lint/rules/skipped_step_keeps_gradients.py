@@ -18,7 +18,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS129",
     "skipped-step-keeps-gradients",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ LOSSES = frozenset(("CrossEntropyLoss", "cross_entropy"))
 RULE = Rule(
     "TS203",
     "softmax-before-cross-entropy",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

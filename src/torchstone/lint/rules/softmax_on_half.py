@@ -17,7 +17,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS104",
     "softmax-on-half",
-    group="precision",
     severity=MEDIUM,
     confidence=LIKELY,
     words=("Softmax", "LogSoftmax"),

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS248",
     "softmax-without-dim",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

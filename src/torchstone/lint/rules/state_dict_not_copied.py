@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS243",
     "state-dict-not-copied",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
@@ -84,9 +83,24 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     area = scene.class_of(call) if name.startswith("self.") else scene.function(call)
     if area is None:
         return
+    if _is_merged(scene, area, name):
+        return
     back = [item for item in _loads(scene, area, model) if _gives(scene, item, name)]
     if back and _changes_between(scene, area, call, model, name):
         yield RULE.at(call, target=name, model=model)
+
+
+def _is_merged(scene: Scene, area: ast.AST, name: str) -> bool:
+    """Whether other tensors are put into the state, to be given back with it: `state.update(loaded)`."""
+    updated = any(
+        scene.dotted(scene.receiver(item)) == name and scene.within(item, area)
+        for item in scene.calls.get("update", ())
+    )
+    return updated or any(
+        isinstance(node.ctx, ast.Store) and scene.dotted(node.value) == name
+        for node in scene.all(ast.Subscript)
+        if scene.within(node, area)
+    )
 
 
 def _target(scene: Scene, call: ast.Call) -> ast.expr | None:

@@ -12,7 +12,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS244",
     "state-given-to-state-dict",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

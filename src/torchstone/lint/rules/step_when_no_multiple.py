@@ -16,7 +16,6 @@ from torchstone.sources.training import backward_calls, step_calls
 RULE = Rule(
     "TS238",
     "step-when-no-multiple",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

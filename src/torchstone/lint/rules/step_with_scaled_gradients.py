@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS123",
     "step-with-scaled-gradients",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

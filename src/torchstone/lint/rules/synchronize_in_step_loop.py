@@ -22,7 +22,6 @@ _MEASURES = pattern(r"bench|profil|timing|latency|speed|throughput|perf", re.IGN
 RULE = Rule(
     "TS312",
     "synchronize-in-step-loop",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

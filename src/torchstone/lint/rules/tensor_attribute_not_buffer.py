@@ -17,7 +17,6 @@ from torchstone.sources.targets import target_of
 RULE = Rule(
     "TS230",
     "tensor-attribute-not-buffer",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -15,7 +15,6 @@ _GUARDS = frozenset(("isnan", "isinf", "isfinite"))
 RULE = Rule(
     "TS304",
     "tensor-branch-in-step-loop",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

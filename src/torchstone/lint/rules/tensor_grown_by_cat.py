@@ -14,7 +14,6 @@ _JOINS = frozenset(f"torch.{name}" for name in ("cat", "concat", "concatenate", 
 RULE = Rule(
     "TS324",
     "tensor-grown-by-cat",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     title=Text(

@@ -18,7 +18,6 @@ _RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "randint", "ra
 RULE = Rule(
     "TS309",
     "tensor-made-on-cpu",
-    group="performance",
     severity=LOW,
     confidence=LIKELY,
     title=Text(

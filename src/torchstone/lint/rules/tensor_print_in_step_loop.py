@@ -15,7 +15,6 @@ _LOGGERS = frozenset(("logger", "logging", "log", "LOGGER", "LOG", "_logger"))
 RULE = Rule(
     "TS303",
     "tensor-print-in-step-loop",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

@@ -17,7 +17,6 @@ from torchstone.sources.targets import is_outside
 RULE = Rule(
     "TS325",
     "timing-without-synchronize",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS513",
     "torchvision-pretrained",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR201",),
     torch_from=(1, 12),

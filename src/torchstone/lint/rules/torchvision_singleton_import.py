@@ -14,7 +14,6 @@ _PARTS = frozenset(("datasets", "models", "transforms"))
 RULE = Rule(
     "TS515",
     "torchvision-singleton-import",
-    group="upgrade",
     severity=LOW,
     default=False,
     aliases=("TOR203",),

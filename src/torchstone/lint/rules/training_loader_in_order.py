@@ -19,7 +19,6 @@ from torchstone.sources.scene import Function, Scene
 RULE = Rule(
     "TS234",
     "training-loader-in-order",
-    group="correctness",
     severity=MEDIUM,
     confidence=LIKELY,
     say=Text(

@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS119",
     "true-divided-index",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

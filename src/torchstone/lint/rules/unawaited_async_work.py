@@ -16,7 +16,6 @@ _ALWAYS = ("isend", "irecv")
 RULE = Rule(
     "TS411",
     "unawaited-async-work",
-    group="distributed",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(en="nobody waits for `{call}`", zh="没有任何代码等待 `{call}` 完成"),

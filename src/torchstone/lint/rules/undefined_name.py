@@ -13,7 +13,7 @@ from torchstone.sources.scene import Function, Scene
 RULE = Rule(
     "TS239",
     "undefined-name",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

@@ -9,7 +9,7 @@ from torchstone.core.text import Text
 from torchstone.lint.facts.rates import is_never_set
 from torchstone.lint.knowledge.flow import settled
 from torchstone.lint.knowledge.gating import gated_by_mode, mentions_mode
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule, safe
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
 # name: (keyword, position) of the dropout probability
@@ -29,8 +29,8 @@ _CALLS = {
 RULE = Rule(
     "TS207",
     "ungated-attention-dropout",
-    group="correctness",
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="`{call}` gets {keyword}={rate} in evaluation too",

@@ -19,7 +19,6 @@ _NAMES = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
 RULE = Rule(
     "TS206",
     "ungated-dropout",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

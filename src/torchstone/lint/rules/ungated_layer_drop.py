@@ -17,7 +17,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS235",
     "ungated-layer-drop",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

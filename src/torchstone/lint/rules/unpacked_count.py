@@ -17,7 +17,7 @@ from torchstone.sources.tree import below
 RULE = Rule(
     "TS256",
     "unpacked-count-differs",
-    group="correctness",
+    torch_from=(0, 1),
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

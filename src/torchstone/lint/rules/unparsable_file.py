@@ -7,7 +7,6 @@ from torchstone.lint.rule import MEDIUM, Rule
 RULE = Rule(
     "TS002",
     "unparsable-file",
-    group="torchstone",
     severity=MEDIUM,
     say=Text(en="the file {problem}", zh="文件{problem}"),
     why=Text(

@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS306",
     "unpinned-loader",
-    group="performance",
     severity=MEDIUM,
     confidence=LIKELY,
     title=Text(

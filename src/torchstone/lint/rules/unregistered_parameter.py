@@ -16,7 +16,6 @@ _MOVES = ("cuda", "to", "half", "bfloat16", "float", "double", "cpu", "type")
 RULE = Rule(
     "TS222",
     "unregistered-parameter",
-    group="correctness",
     severity=MEDIUM,
     highest=MEDIUM,
     confidence=LIKELY,

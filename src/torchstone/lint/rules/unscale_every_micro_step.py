@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.amp import before, is_scaler_call, loop_of, near
+from torchstone.lint.knowledge.amp import is_scaler_call, near
+from torchstone.lint.knowledge.flow import before, loop_around
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
     "TS121",
     "unscale-every-micro-step",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(
@@ -82,15 +82,16 @@ def train(model, loader, optimizer, scaler, accumulate):
 @RULE.on_call("unscale_")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     """An unscale_ in the loop, and every step behind an accumulation test."""
-    loop = loop_of(scene, call)
+    loop = loop_around(scene, call)
     if loop is None or not is_scaler_call(scene, call, "unscale_"):
         return
-    steps = [s for s in near(scene, call, "step") if loop_of(scene, s) is loop]
+    steps = [s for s in near(scene, call, "step") if loop_around(scene, s) is loop]
     if not steps or not all(before(call, s) and _gate(s, call, loop, scene) for s in steps):
         return
     gate = _gate(steps[0], call, loop, scene)
     if gate is None or any(
-        loop_of(scene, u) is loop and not scene.within(u, gate) for u in near(scene, call, "update")
+        loop_around(scene, u) is loop and not scene.within(u, gate)
+        for u in near(scene, call, "update")
     ):
         return
     yield RULE.at(call, unscale=scene.brief(call), step=scene.brief(steps[0]))

@@ -14,7 +14,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS122",
     "unscaled-backward",
-    group="precision",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

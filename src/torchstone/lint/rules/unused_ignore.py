@@ -7,7 +7,6 @@ from torchstone.lint.rule import LOW, Rule
 RULE = Rule(
     "TS001",
     "unused-ignore",
-    group="torchstone",
     severity=LOW,
     say=Text(en="`{comment}` silences nothing", zh="`{comment}` 没有屏蔽任何问题"),
     why=Text(

@@ -15,7 +15,6 @@ _NAME = "torchvision.transforms.v2.ToTensor"
 RULE = Rule(
     "TS514",
     "v2-to-tensor",
-    group="upgrade",
     severity=LOW,
     aliases=("TOR202",),
     torch_from=(2, 0),

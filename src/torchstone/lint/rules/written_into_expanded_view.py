@@ -13,7 +13,6 @@ from torchstone.sources.scene import Scene
 RULE = Rule(
     "TS249",
     "written-into-expanded-view",
-    group="correctness",
     severity=HIGH,
     confidence=LIKELY,
     say=Text(

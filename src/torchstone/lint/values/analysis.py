@@ -66,6 +66,7 @@ class Analysis:
         self._returned: dict[ast.AST, Value] = {}
         self._running: set[object] = set()
         self._events: dict[str, set[Mark]] = defaultdict(set)
+        self._added: dict[Mark, list[Value]] = defaultdict(list)
         self._attributes: dict[tuple[ast.ClassDef, str], Value] = {}
 
     @property
@@ -148,6 +149,11 @@ class Analysis:
         if mark is not None:
             self._events[event].add(mark)
 
+    def add(self, mark: Mark | None, layer: Value) -> None:
+        """Note a layer that is added to a container of modules after it was made."""
+        if mark is not None and layer not in self._added[mark]:
+            self._added[mark].append(layer)
+
     # -- parameters -------------------------------------------------------------------------------
 
     def _parameters(self, function: Function) -> dict[str, Value]:
@@ -162,7 +168,7 @@ class Analysis:
             inside = names["self"].kind is Kind.MODULE and function.name != "__init__"
             rows = rows[1:]
         if rows:
-            sites, numbers = self._sites(function, owner), _numbers(given)
+            sites, numbers = self._sites(function), _numbers(given)
             for row in rows:
                 found = self._parameter(function, row.arg, sites)
                 if found.kind is Kind.UNKNOWN and row.arg in numbers:
@@ -173,26 +179,11 @@ class Analysis:
                 names[row.arg] = replace(found, mark=found.mark or own)
         return names
 
-    def _sites(self, function: Function, owner: ast.AST | None) -> list[tuple[Scene, ast.Call]]:
-        """The calls of a function; for `__init__`, the calls of its class."""
-        if isinstance(owner, ast.ClassDef) and function.name == "__init__":
-            return self._made(owner)
+    def _sites(self, function: Function) -> list[tuple[Scene, ast.Call]]:
+        """The calls of a function; a module's `forward` has callers that nobody can tell apart."""
         if function.name in ("forward", "__call__") or function.name.startswith("test"):
             return []
         return calls_of(self.scene, function) or []
-
-    def _made(self, owner: ast.ClassDef) -> list[tuple[Scene, ast.Call]]:
-        """The calls that make objects of a class of this file."""
-        project, found = self.scene.project, []
-        homes = project.files_that_call(owner.name)
-        for path in homes if len(homes) <= _DEPTH else ():
-            other = project.load(path, self.scene)
-            for call in other.calls.get(owner.name, ()) if other is not None else ():
-                assert other is not None
-                named = project.class_named(other, call.func, other.qualified(call.func))
-                if named is not None and named[1].lineno == owner.lineno:
-                    found.append((other, call))
-        return found
 
     def _parameter(
         self, function: Function, name: str, sites: list[tuple[Scene, ast.Call]]
@@ -349,7 +340,10 @@ class Analysis:
             value = self.at(source)
             rows.append(value if place is None else value.part(place))
         if rows:
-            return joined(*rows)
+            whole = joined(*rows)
+            for layer in self._added.get(whole.mark, ()) if whole.mark else ():
+                whole = whole.with_part(len(whole.parts), layer)
+            return whole
         for base in owner.bases if depth else ():
             found = self.scene.project.class_named(self.scene, base, self.scene.qualified(base))
             if found is not None and found[1] is not owner:

@@ -351,6 +351,10 @@ class Evaluation:
             return self._changed(module, lambda old: replace(old, frozen=off))
         if method in ("parameters", "named_parameters"):
             return Value(Kind.PARAMETERS, dtypes=module.dtypes, graph=True, mark=module.mark)
+        if method in ("add_module", "append") and given.positional:
+            layer = given.positional[-1]
+            self.analysis.add(module.mark, layer)
+            return self._changed(module, lambda old: old.with_part(len(old.parts), layer))
         if method in ("cuda", "cpu", "to", "share_memory", "apply", "float", "compile"):
             return module
         if method == "forward":

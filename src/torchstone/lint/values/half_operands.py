@@ -6,6 +6,7 @@ import ast
 from typing import NamedTuple
 
 from torchstone.core.text import Text
+from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.autocast_ops import runs_in_fp32
 from torchstone.lint.values.analysis import value_at
 from torchstone.lint.values.reach import half_may_reach
@@ -13,6 +14,8 @@ from torchstone.lint.values.value import Value
 from torchstone.sources.scene import Scene
 
 NO_GRADIENT = Text("no gradient is computed here", "此处不计算梯度")
+OPTIMIZER = Text("an optimizer chooses its own types", "优化器自行选择数据类型")
+_OPTIMIZERS = frozenset(("torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"))
 _CAST_UP = Text("autocast runs it in float32 here", "此处 autocast 以 float32 运行它")
 _NO_HALF = Text("no half precision is seen to reach it", "未见半精度值到达此处")
 
@@ -52,7 +55,22 @@ def half_operand(
     cast = region.autocast
     if cast is not None and (cast.dtype == "float32" or runs_in_fp32(operator, cast.device)):
         return HalfOperand(value.half_type, _CAST_UP)
-    return HalfOperand(value.half_type, NO_GRADIENT if region.without_grad else None)
+    if region.without_grad:
+        return HalfOperand(value.half_type, NO_GRADIENT)
+    return HalfOperand(value.half_type, OPTIMIZER if works_for_optimizer(scene, call) else None)
+
+
+def works_for_optimizer(scene: Scene, node: ast.AST, depth: int = 2) -> bool:
+    """Whether a place belongs to an optimizer, or to a function that optimizers alone call: their types
+    are chosen, and no gradient passes."""
+    owner, function = scene.class_of(node), scene.function(node)
+    if owner is not None and scene.derives(owner, _OPTIMIZERS):
+        return True
+    sites = calls_of(scene, function) if function is not None and depth else None
+    return bool(sites) and all(
+        home.function(site) is not function and works_for_optimizer(home, site, depth - 1)
+        for home, site in sites or ()
+    )
 
 
 def half_here(scene: Scene, node: ast.expr | None) -> tuple[str, bool]:
