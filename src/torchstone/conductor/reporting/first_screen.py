@@ -181,7 +181,7 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
              Text("passed before any change", "修改前通过") if tests.state == "ran" else "",
              "bad" if tests.failed else "plain"),
         Tile(Text("set aside", "已排除"), str(len(found.set_aside)),
-             Text(counted and f"counted only: {counted}", counted and f"只计数：{counted}")),
+             Text(counted and f"not shown: {counted}", counted and f"未列出：{counted}")),
         Tile(Text("work", "用时"), human(made.execution.seconds + made.verification.seconds, "s"),
              Text(f"{cpu:.0f} s of CPU in tools", f"工具 CPU {cpu:.0f} 秒")),
     )  # fmt: skip
