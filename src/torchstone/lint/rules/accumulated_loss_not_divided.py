@@ -194,11 +194,18 @@ def _divides(scene: Scene, loop: ast.AST) -> bool:
     )
 
 
+_SIZES = pattern(
+    r"(?:batch|block|world|seq\w*|context)_?(?:size|len\w*)$|^(?:num|n)_(?:gpus|tokens)", re.I
+)
+"""What is multiplied by the number of micro-batches to count samples or tokens."""
+
+
 def _divides_within(scene: Scene, home: ast.AST) -> bool:
     return any(
         isinstance(part, (ast.Name, ast.Attribute)) and _COUNT.search(scene.last_name(part))
         for node in scene.inside(home)
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, (ast.Div, ast.Mult))
+        if not _SIZES.search(scene.last_name(getattr(node, "left", None)))
         for part in scene.inside(node.value if isinstance(node, ast.AugAssign) else node.right)
     )
 
@@ -206,7 +213,9 @@ def _divides_within(scene: Scene, home: ast.AST) -> bool:
 def _scaled_later(scene: Scene, home: ast.AST) -> bool:
     """Whether the gradients themselves are scaled before the step, as for means over tokens."""
     return any(
-        isinstance(node, ast.Call) and _SCALES.search(scene.last_name(node.func))
+        isinstance(node, ast.Call)
+        and _SCALES.search(name := scene.last_name(node.func))
+        and not name.endswith("GradScaler")
         for node in scene.inside(home)
     ) or any(
         isinstance(node, (ast.Attribute)) and node.attr == "grad" and isinstance(up, ast.BinOp)

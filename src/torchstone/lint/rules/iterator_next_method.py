@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.api_use import guarded
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, safe
 from torchstone.sources.scene import Scene
 
@@ -55,7 +54,7 @@ _NAMED = pattern(r"(?:^|_)iter(?:s|ator|_list)?$|_iter(?:ator)?_|(?:^|_)dataiter
 @RULE.on_call("next")
 def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
     receiver = scene.receiver(call) if scene.method(call) == "next" else None
-    if receiver is None or call.args or call.keywords or guarded(scene, call):
+    if receiver is None or call.args or call.keywords:
         return
     if "next" in scene.bound or scene.project.mentions("def next("):
         return

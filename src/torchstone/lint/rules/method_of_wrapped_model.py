@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.torch_names import names_of
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
@@ -66,10 +67,13 @@ _OWN = frozenset(
 )
 
 
+_ASKS = pattern(r"hasattr\([^()]*[\"']module[\"']")
+
+
 @RULE.on_file
 def check(scene: Scene) -> Iterator[Hit]:
     """One finding for each attribute of a name."""
-    if "module" in scene.source.text and "hasattr" in scene.source.text:
+    if _ASKS.search(scene.source.text):
         return  # the file asks whether the model is wrapped
     reported: set[tuple[str, str]] = set()
     known = names_of("torch.nn.Module")

@@ -99,6 +99,9 @@ def check_function(division: ast.Call, scene: Scene) -> Iterator[Hit]:
     yield RULE.at(division, fix=fix, division=scene.brief(division))
 
 
+_RESHAPES = frozenset("unsqueeze squeeze view reshape expand flatten repeat contiguous".split())
+
+
 def _is_index(division: ast.expr, scene: Scene) -> bool:
     """Whether the result, or the name it is bound to, is used as an index."""
     if scene.is_test:
@@ -114,6 +117,9 @@ def _is_index(division: ast.expr, scene: Scene) -> bool:
 
 def _indexes(node: ast.expr, scene: Scene) -> bool:
     up = scene.parent(node)
+    if isinstance(up, ast.Attribute) and up.attr in _RESHAPES:
+        call = scene.parent(up)
+        return isinstance(call, ast.Call) and call.func is up and _indexes(call, scene)
     if isinstance(up, ast.Tuple):
         return isinstance(outer := scene.parent(up), ast.Subscript) and outer.slice is up
     if isinstance(up, ast.Subscript):
@@ -122,5 +128,7 @@ def _indexes(node: ast.expr, scene: Scene) -> bool:
         return False
     if scene.qualified(up.func) == "torch.nn.functional.embedding":
         return scene.argument(up, 0, "input") is node
+    if scene.qualified(up.func) in ("torch.gather", "torch.index_select"):
+        return scene.argument(up, 2, "index") is node
     place = _TAKES_INDEX.get(scene.method(up))
     return place is not None and scene.argument(up, place, "index") is node

@@ -154,17 +154,41 @@ _ONE_ARM = Text(
 @RULE.on(ast.If)
 def check_arms(choice: ast.If, scene: Scene) -> Iterator[Hit]:
     """`if normalize: advantages = …` and then `advantages` in any case."""
-    function = scene.function(choice)
-    chained = len(choice.orelse) == 1 and isinstance(choice.orelse[0], ast.If)
+    function, up = scene.function(choice), scene.parent(choice)
+    chained = isinstance(up, ast.If) and up.orelse == [choice]
     if function is None or chained or not _is_settled(scene, choice, function):
         return
-    for arm, other in ((choice.body, choice.orelse), (choice.orelse, choice.body)):
-        if other and isinstance(other[-1], (ast.Return, ast.Raise, ast.Assert)):
-            continue
-        for target in {t.id: t for item in arm for t in _plain_targets(item)}.values():
-            read = _first_read_after(scene, function, choice, target)
-            if read is not None:
-                yield RULE.at(read, say=_ONE_ARM, severity=MEDIUM, name=target.id)
+    arms = _arms(choice)
+    if len(arms) > 2 and not arms[-1]:
+        return  # without an `else`, who wrote the chain may know that one of the tests holds
+    arms = [arm for arm in arms if not _always_leaves(arm)]
+    targets = {t.id: t for arm in arms for item in arm for t in _plain_targets(item)}
+    for name, target in targets.items():
+        places = [row.node for row in scene.bindings(target)]
+        bound = [any(scene.within(node, item) for node in places for item in arm) for arm in arms]
+        read = None if all(bound) else _first_read_after(scene, function, choice, target)
+        if read is not None:
+            yield RULE.at(read, say=_ONE_ARM, severity=MEDIUM, name=name)
+
+
+def _always_leaves(block: list[ast.stmt]) -> bool:
+    """Whether no way through a block comes to its end."""
+    last = block[-1] if block else None
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and _always_leaves(last.body) and _always_leaves(last.orelse)
+    if isinstance(last, ast.Try):
+        return _always_leaves(last.body) and all(_always_leaves(h.body) for h in last.handlers)
+    if isinstance(last, ast.With):
+        return _always_leaves(last.body)
+    return isinstance(last, _ENDS)
+
+
+def _arms(choice: ast.If) -> list[list[ast.stmt]]:
+    """The arms of a whole if/elif/else; an empty one for an `else` that is not there."""
+    rest = choice.orelse
+    if len(rest) == 1 and isinstance(rest[0], ast.If):
+        return [choice.body, *_arms(rest[0])]
+    return [choice.body, rest]
 
 
 def _is_settled(scene: Scene, choice: ast.If, function: Function) -> bool:
@@ -193,10 +217,11 @@ def _first_read_after(
 ) -> ast.Name | None:
     """A read that every way through the function comes by, of a name that nothing else binds."""
     name, rows = target.id, scene.bindings(target)
-    arm = choice.body if any(scene.within(target, item) for item in choice.body) else choice.orelse
     declared: list[ast.Global | ast.Nonlocal] = [*scene.all(ast.Global)]
     outer = any(name in item.names for item in [*declared, *scene.all(ast.Nonlocal)])
-    if outer or any(row.statement not in arm for row in rows):
+    if outer or any(not scene.within(row.statement, choice) for row in rows):
+        return None
+    if any(not isinstance(row.statement, ast.Assign) for row in rows):
         return None
     if _ends_program(scene, choice) or _is_imported_inside(scene, function, name):
         return None
@@ -212,6 +237,7 @@ def _first_read_after(
     return None
 
 
+_ENDS = (ast.Return, ast.Raise, ast.Assert, ast.Continue, ast.Break)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Assert)
 
 
@@ -221,7 +247,7 @@ def _ends_program(scene: Scene, choice: ast.If) -> bool:
         isinstance(item, ast.Expr)
         and isinstance(item.value, ast.Call)
         and scene.last_name(item.value.func) in ("exit", "_exit", "fail", "error", "abort", "usage")
-        for arm in (choice.body, choice.orelse)
+        for arm in _arms(choice)
         for item in arm
     )
 
