@@ -91,7 +91,7 @@ def test_modes_of_torch_do_not_multiply() -> None:
         for path, node in classes("Mode)")
         if any(ast.unparse(base).endswith(MODES) for base in node.bases)
     ]
-    assert len(found) <= 16, found
+    assert len(found) <= 6, found
 
 
 def test_process_groups_do_not_multiply() -> None:
@@ -143,7 +143,7 @@ def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("everything", "most"), [(False, 0), (True, 8)])
+@pytest.mark.parametrize(("everything", "most"), [(False, 0), (True, 6)])
 def test_imports_go_one_way(everything: bool, most: int) -> None:
     found = cycles(imports(everything))
     assert len(found) <= most, found

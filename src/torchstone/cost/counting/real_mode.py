@@ -18,23 +18,17 @@ from torchstone.cost.counting.operators import (
 )
 from torchstone.cost.records.books import Books, Entry, Pages, Scope, priced
 from torchstone.cost.records.ledger import FORWARD, Tally
-from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.trees import tree_leaves
+from torchstone.observe.operators import OperatorMode
 from torchstone.runtime.modules import Paths
 from torchstone.runtime.on_meta.storage import Storages
 
 
-class RealMode(TorchDispatchMode):
+class RealMode(OperatorMode):
     """Counts operators on the page of the module that runs, with the counters of a meta run."""
 
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
     def __init__(self, paths: Paths[Scope], books: Books) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.storages = Storages()
         self.timeline: list[tuple[str, int, int]] = []
         self.held: dict[str, int] = {}
@@ -43,10 +37,7 @@ class RealMode(TorchDispatchMode):
         self._page = Pages(paths, books).current
         self._entries: dict[Any, Entry] = {}
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         operator = operator_of(func)
         if operator.kind in (VIEW, RESHAPE):
             return func(*args, **kwargs)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from torchstone.observe.compat.trees import tree_leaves, tree_map_only
+from torchstone.observe.operators import CallMode
 from torchstone.observe.undo import Undo
 
 _LOW = frozenset(
@@ -43,7 +43,7 @@ _UNSAFE = (
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 
-class MetaAutocast(TorchFunctionMode):
+class MetaAutocast(CallMode):
     """Casts the arguments of the functions on PyTorch's lists, unless a region inside of it has the say."""
 
     def __init__(
@@ -58,9 +58,7 @@ class MetaAutocast(TorchFunctionMode):
         self._is_innermost = is_innermost
         self._weights: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(func, "__name__", "") if self._is_innermost() else ""
         target = None
         if name in self._refused:
@@ -73,8 +71,8 @@ class MetaAutocast(TorchFunctionMode):
             target = _widest(args)
         if target is not None:
             cast = self._cast(target)
-            args, kwargs = tree_map_only(torch.Tensor, cast, (args, kwargs or {}))
-        return func(*args, **(kwargs or {}))
+            args, kwargs = tree_map_only(torch.Tensor, cast, (args, kwargs))
+        return func(*args, **kwargs)
 
     def _cast(self, target: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
         def cast(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.trees import tree_leaves
+from torchstone.observe.operators import OperatorMode
 from torchstone.observe.undo import Undo
 
 
@@ -25,17 +25,15 @@ def watch_threads(undo: Undo, missed: Callable[[str], None]) -> None:
     undo.set(threading.Thread, "run", run)
 
 
-class _Ear(TorchDispatchMode):
+class _Ear(OperatorMode):
     """Hears what a thread calls, and lets it pass."""
 
     def __init__(self, missed: Callable[[str], None]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._missed = missed
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        out = func(*args, **(kwargs or {}))
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out = func(*args, **kwargs)
         leaves = tree_leaves((args, kwargs, out))
         if any(isinstance(item, torch.Tensor) and item.is_meta for item in leaves):
             self._missed(str(getattr(func, "overloadpacket", func)))

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.operators import OpOverload
+from torchstone.observe.operators import OperatorMode
 from torchstone.tensors.compare.shadow.arguments import written_tensors
 from torchstone.tensors.compare.shadow.operators import operator_facts
 
@@ -47,22 +47,18 @@ class WriteGuard:
             self._watched[key].copy_(copy, non_blocking=False)
 
 
-class WriteGuardMode(TorchDispatchMode):
+class WriteGuardMode(OperatorMode):
     """Tells the guard of every write, where nothing else looks at the operators."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, guard: WriteGuard) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._guard = guard
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(func, OpOverload):
             facts = operator_facts(func)
-            self._guard.before_write(written_tensors(facts, args, kwargs or {}))
-        return func(*args, **(kwargs or {}))
+            self._guard.before_write(written_tensors(facts, args, kwargs))
+        return func(*args, **kwargs)
 
 
 @contextlib.contextmanager

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from torchstone.core.text import Text
 from torchstone.observe.compat.compiler import uncompiled
 from torchstone.observe.non_finite import FirstNonFinite, NonFinite
+from torchstone.observe.operators import CallMode
 from torchstone.observe.training import TRAINING, StepBegins
 from torchstone.observe.where import PROGRAM
 from torchstone.watch.listen.discover import tensors_in
@@ -61,13 +61,13 @@ class _EndOfForward(BaseException):
     """Ends a repeated step: nobody catches it by accident."""
 
 
-class _ForwardOnly(TorchFunctionMode):
+class _ForwardOnly(CallMode):
     """The step up to its backward pass: gradients and weights stay what they are."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is torch.Tensor.backward:
             raise _EndOfForward
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def note_call(model: nn.Module, args: Any, kwargs: Any) -> ModelCall:

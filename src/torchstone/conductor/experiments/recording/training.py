@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader
 
 from torchstone.conductor.experiments.recording.run import (
@@ -27,6 +26,7 @@ from torchstone.conductor.experiments.recording.run import (
 )
 from torchstone.conductor.experiments.recording.samples import Collated, CollateWithDigests
 from torchstone.core.place import Place
+from torchstone.observe.operators import CallMode
 from torchstone.observe.training import (
     TRAINING,
     BackwardBegins,
@@ -109,7 +109,7 @@ class TrainingRecorder:
                 self._states[id(state)] = _Taken(state, module, place, len(self.run.steps))
             return state
 
-        nn.Module.state_dict = taken  # type: ignore[method-assign]
+        nn.Module.state_dict = taken  # type: ignore[method-assign, assignment]
 
     def _saves(self, event: SaveBegins) -> None:
         for state in () if self.quiet else _dictionaries(event.value):
@@ -283,21 +283,21 @@ def _is_own(module: nn.Module, state: Any) -> bool:
     return bool(tensors) and all(a.data_ptr() == b.data_ptr() for a, b in tensors)
 
 
-class CallMode(TorchFunctionMode):
+class CallNotes(CallMode):
     """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake, and the first loss over classes."""
 
     def __init__(self, run: Run, places: Where) -> None:
         super().__init__()
         self._run, self._places = run, places
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(func, "__name__", "")
         if name in _STRETCHING and len(args) > 1 and _is_table(args[0], args[1]):
             left, right = tuple(args[0].shape), tuple(args[1].shape)
             self._run.broadcasts.append(Broadcast(self._places.own(2), name, left, right))
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **kwargs)
         if func is nn.functional.cross_entropy and self._run.first_classification is None:
-            self._note_first_loss(result, args, kwargs or {})
+            self._note_first_loss(result, args, kwargs)
         return result
 
     def _note_first_loss(self, loss: Any, args: Any, named: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from torchstone.core.place import NOWHERE, Place
-from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.trees import tree_leaves
+from torchstone.observe.operators import OperatorMode
 from torchstone.observe.where import Where
 
 _MOST_OPERATORS = 12_000
@@ -39,14 +39,14 @@ class Operator:
         return self.outputs[0]
 
 
-class OperatorTrace(TorchDispatchMode):
+class OperatorTrace(OperatorMode):
     """Writes operators down while it is on."""
 
     def __init__(
         self, where: Where, wanted: Callable[[], bool] = lambda: True,
         outside: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.operators: list[Operator] = []
         self.made_half: dict[int, tuple[torch.Tensor, Place]] = {}
         """Where half-precision storages were made."""
@@ -56,21 +56,14 @@ class OperatorTrace(TorchDispatchMode):
         self._where, self._wanted, self._outside = where, wanted, outside
         self._seen: dict[tuple[Place, str, torch.dtype], int] = {}
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that skips it imports the whole compiler
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        named = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func.overloadpacket.__name__
         before = self._before_update(name, args)
-        result = func(*args, **named)
+        result = func(*args, **kwargs)
         if before is not None:
             self._note_update(args[0], before)
         if self._wanted():
-            self._note(name, args, named, result)
+            self._note(name, args, kwargs, result)
         return result
 
     def _note(self, name: str, args: Any, named: dict[str, Any], result: Any) -> None:

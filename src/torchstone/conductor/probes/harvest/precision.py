@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from torchstone.observe.compat.tensors import set_mkldnn_enabled
+from torchstone.observe.operators import CallMode
 from torchstone.runtime.on_meta.autocast import MetaAutocast
 
 _CPU = torch.device("cpu")
@@ -16,7 +16,7 @@ _SUMS = ("add", "__add__", "__radd__", "add_", "__iadd__")
 _MOST_CONSTANTS = 64
 
 
-class RunMode(TorchFunctionMode):
+class RunMode(CallMode):
     """Stays on for the whole run: accelerators become the CPU, regions of autocast cast."""
 
     def __init__(self) -> None:
@@ -29,10 +29,8 @@ class RunMode(TorchFunctionMode):
         self.constants: list[torch.Tensor] = []
         """Scalars without a gradient that were added to scalars with one, since the last backward."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        named = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        named = kwargs
         if func is torch.device:  # scripts ask for its type; it becomes the CPU where it is used
             self.asked = self.asked or _on_cpu(func(*args, **named)) is _CPU
             return func(*args, **named)
@@ -46,7 +44,7 @@ class RunMode(TorchFunctionMode):
             self._note_constant(args[0], args[1])
         region = self.regions[-1] if self.regions else None
         if region is not None:
-            return region.__torch_function__(func, types, args, named)
+            return region.run(func, args, named)
         return func(*args, **named)
 
     def _note_constant(self, one: Any, other: Any) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from torchstone.observe.compat.modes import TorchDispatchMode
 from torchstone.observe.compat.operators import OpOverload
+from torchstone.observe.operators import OperatorMode
 from torchstone.tensors.compare.limits import Limits
 from torchstone.tensors.compare.shadow.arguments import (
     as_returned,
@@ -42,10 +42,8 @@ Line = tuple[str, int, str]
 """A path, a line of it and a phase: what a reader can change, whatever module runs it and in whatever round."""
 
 
-class ShadowMode(TorchDispatchMode):
+class ShadowMode(OperatorMode):
     """Shadows every operator that is called while it is open."""
-
-    supports_higher_order_operators = True
 
     def __init__(
         self, low: torch.dtype, high: torch.dtype, places: Places, simulate: bool,
@@ -53,7 +51,7 @@ class ShadowMode(TorchDispatchMode):
         block_of: Callable[[str], str] | None = None,
         before_write: Callable[[list[torch.Tensor]], None] = lambda _: None,
     ) -> None:  # fmt: skip
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.low, self.high = low, high
         self.memory = ShadowMemory(high)
         self.ledger = Ledger(Limits.of(low))
@@ -80,10 +78,7 @@ class ShadowMode(TorchDispatchMode):
         """What it writes to: the local run writes to copies."""
         self._alive: list[torch.Tensor] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(func, OpOverload):  # such as flex_attention: it has no schema
             self.ledger.unsupported.setdefault(str(func), "a higher-order operator")
             return func(*args, **kwargs)
