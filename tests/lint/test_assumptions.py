@@ -305,7 +305,9 @@ class Block(nn.Module):
         super().__init__()
         self.a = Attention({given})
 """
-program("dropout of attention with a rate", "TS207", "MEDIUM", main=_RATE.format(given="width, 0.1"))
+program(
+    "dropout of attention with a rate", "TS207", "MEDIUM", main=_RATE.format(given="width, 0.1")
+)
 program("dropout of attention that is never on", "TS207", "", main=_RATE.format(given="width"))
 
 # the same order in every worker is needed, the same noise is not
