@@ -55,7 +55,7 @@ grep -A 1 -F '[ALERT]' "$pages/training.txt"
 show torchstone watch "$pages/watched" --quiet
 page watch "$pages/watched" $(to watch)
 
-kernel=(kernel verify linear_recurrence examples/recurrence_kernel.py --impl c)
+kernel=(kernel verify examples/recurrence_kernel.py)
 show torchstone "${kernel[@]}" --quiet
 page "${kernel[@]}" $(to kernel)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from agent_session import lead
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parent.parent
@@ -24,11 +26,13 @@ def main() -> int:
         print("pictures: no chromium found; run `make setup` as root, or install it")
         return 2
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        for name, page in pages(Path(folder)).items():
-            take(browser, page, FOLDER / f"{name}.png")
-        browser.close()
+    with tempfile.TemporaryDirectory() as folder:
+        made = pages(Path(folder))
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            for name, page in made.items():
+                take(browser, page, FOLDER / f"{name}.png")
+            browser.close()
     return 0
 
 
@@ -41,9 +45,9 @@ def pages(folder: Path) -> dict[str, Path]:
         "cost": ("cost", "hf:llama", "--dtype", "bf16", "--train", "--device", "h100,a100"),
         "watch": ("watch", str(watched)),
     }
-    project = shutil.copytree(ROOT / "examples" / "review" / "amp", folder / "amp")
-    run("torchstone", "review", ".", "--output", "review", "--quiet", folder=project)
-    made = {"review": project / "review" / "report.html"}
+    led = folder / "led"
+    led.mkdir()
+    made = {"review": asyncio.run(lead(led))}
     for name, words in wanted.items():
         made[name] = folder / f"{name}.html"
         run("torchstone", *words, "--output", str(made[name]), "--quiet")

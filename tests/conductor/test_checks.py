@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
+from torchstone.checks import compare
 from torchstone.conductor.changes.hunks import (
     add_decorator,
     has_meaning,
@@ -257,3 +260,102 @@ def test_a_finding_of_an_agent_is_shown_fixed_and_proven(project: Path, tmp_path
     assert "-x" not in (out / "patches/proven.patch").read_text()
     assert outcome(RIGHT)[:2] == ("fixed", "proven")
     assert len(steps.propose().of(shown.problem)) > 2  # every submission is a candidate
+
+
+TRAIN = """import argparse
+
+import torch
+import torch.distributed as dist
+from metrics import masked_mean
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ranks", action="store_true")
+ranks = parser.parse_args().ranks
+if ranks:
+    dist.init_process_group("gloo")
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+x = torch.randn(32, 4, generator=torch.Generator().manual_seed(1))
+data = torch.utils.data.TensorDataset(x, torch.ones(32, 1))
+sampler = torch.utils.data.DistributedSampler(data, shuffle=False) if ranks else None
+for rows, mask in torch.utils.data.DataLoader(data, 4, sampler=sampler):
+    optimizer.zero_grad()
+    masked_mean(net(rows).square(), mask).backward()
+    if ranks:
+        dist.all_reduce(net.weight.grad)
+        dist.all_reduce(net.bias.grad)
+    optimizer.step()
+"""
+ASKED = """import torch
+from torchstone.checks import compare, join_ranks, record, run, run_ranks
+
+
+def test_runs():
+    one = run("train.py", steps=3)
+    compare(one, run("train.py", steps=3))
+    assert len(one.losses) == len(one.rates) == 3 and one.rates[0] == (0.1,)
+    assert set(one.gradients[0]) == {"Linear.weight", "Linear.bias"}
+    assert "masked_mean" in one.returned
+
+
+def test_calls():
+    call = record("train.py", "masked_mean")[0]
+    assert float(call.result) == float(call.arguments["x"].mean())
+"""
+ON_RANKS = """from torchstone.checks import compare, join_ranks, run_ranks
+
+
+def test_ranks_agree_with_one_process():
+    ranks = run_ranks(2, "train.py", "--ranks")
+    compare(ranks[0].gradients, join_ranks(ranks).gradients)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "said"),
+    [
+        (ASKED, "holds", ""),
+        (
+            ON_RANKS,
+            "broken",
+            "[0].Linear.weight: differ by 0.5 of their norm",
+        ),
+        (
+            "from torchstone.checks import *\ndef test_it():\n    run('train.py', '--lr', '1')\n",
+            "not decided",
+            "train.py made no optimizer step: exit 2; it printed last: usage",
+        ),
+        (
+            "from torchstone.checks import *\ndef test_it():\n    record('train.py', 'gone')\n",
+            "not decided",
+            "gone was not called while train.py ran",
+        ),
+    ],
+)
+def test_a_check_runs_programs(project: Path, code: str, state: str, said: str) -> None:
+    (project / "train.py").write_text(TRAIN)
+    result = check_of(project, code)
+    assert (result.state, said in result.said) == (state, True), result
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (1.0, 1.0 + 1e-6, ""),
+        (float("nan"), float("nan"), ""),
+        ([1, 2], [1, 2, 3], "2 and 3 of them"),
+        ({"a": [1.0, 2.0]}, {"a": [1.0, 2.5]}, "a[1]: 2 and 2.5"),
+        ({"a": 1}, {"b": 1}, "only one of the two has a, b"),
+        (torch.ones(4), torch.ones(2, 2), "shapes (4,) and (2, 2)"),
+        (torch.ones(2), torch.tensor([1.0, torch.inf]), "not finite in one of the two"),
+        (torch.ones(2), torch.ones(2) * 1.01, "differ by 0.0099 of their norm"),
+        (torch.ones(2), torch.ones(2) * (1 + 1e-6), ""),
+        (torch.zeros(2), torch.zeros(2), ""),
+    ],
+)
+def test_what_compare_says(one: object, other: object, said: str) -> None:
+    with pytest.raises(AssertionError) if said else nullcontext() as error:
+        compare(one, other)
+    assert not said or str(error.value) == said

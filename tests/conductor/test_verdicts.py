@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,10 +24,12 @@ from torchstone.conductor.phases.verdicts import (
     with_consequences,
     withdraw_proofs,
 )
+from torchstone.conductor.phases.verify import Search
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import RunFolder
 from torchstone.conductor.run import Review
+from torchstone.core.fix import Edit
 from torchstone.core.measure import Measure
 from torchstone.core.report import Report
 from torchstone.core.text import Text
@@ -209,3 +213,31 @@ def test_nothing_is_proven_where_the_changes_together_make_something_worse() -> 
     assert other == offered
     for fine in (None, replace(together, outcome="fixed")):
         assert withdraw_proofs([alone, offered], fine) == [alone, offered]
+
+
+@dataclass
+class StagedTree:
+    """A tree whose runs say what its parts decide."""
+
+    before: object
+    parts: dict[str, tuple[Edit, ...]]
+
+    def reports(self, _: object) -> list[Report]:
+        there = [finding("EX118", "checkpoint.py", 9)] if "half" in self.parts else []
+        return [Report("experiments", tuple(there))]
+
+
+def test_the_change_that_brings_something_new_is_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchstone.conductor.phases.verify.Tree", StagedTree)
+    parts = {
+        name: (Edit(path, 1, 0, 1, 0, ""),)
+        for name, path in (("one", "checkpoint.py"), ("half", "checkpoint.py"), ("two", "train.py"))
+    }
+    before = SimpleNamespace(execution=SimpleNamespace(results=()), plan=SimpleNamespace(jobs=()))
+    verdicts = {name: Verdict(f"p-{name}", name, "fixed", "proven") for name in parts}
+    search = Search(before, math.inf, StagedTree(before, parts), verdicts)  # type: ignore[arg-type]
+    new = (finding("EX118", "checkpoint.py", 21),)
+    assert search._drop_what_brings(new)
+    assert list(search.base.parts) == ["one", "two"]
+    assert [item.state for item in search.verdicts.values()] == ["proven", "dropped", "proven"]
+    assert "EX118 at checkpoint.py:21" in search.verdicts["half"].why.en

@@ -11,11 +11,11 @@ import torch
 
 from tests.kernels.referees import loaded
 from tests.kernels.test_rounded_steps import ONE
+from torchstone.core.codec import to_data
 from torchstone.kernels import verify
 from torchstone.kernels.harness.judging.diagnosis import causes_of
 from torchstone.kernels.harness.judging.referee import judge_answer
 from torchstone.kernels.harness.values import encode
-from torchstone.kernels.messages.codec import to_wire
 from torchstone.kernels.messages.facts import Cause, Facts, PlannedCase
 from torchstone.kernels.messages.trees import AnswerTree
 from torchstone.kernels.problem import load_problem
@@ -80,7 +80,7 @@ def test_an_answer_that_is_infinite_everywhere_can_be_told(value: float) -> None
     referee = loaded(ONE.format(body=SOFTMAX), "torch", 2, 1 << 20)
     case = referee.plan.cases[0]
     found = causes_of(referee.plan.reference, case, 0, torch.full_like(case.inputs[0], value))
-    json.dumps([to_wire(item) for item in found], allow_nan=False)
+    json.dumps([to_data(item) for item in found], allow_nan=False)
 
 
 def test_a_right_answer_has_no_cause() -> None:

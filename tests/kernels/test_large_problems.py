@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.referees import loaded
-from torchstone.kernels import verify
+from torchstone.kernels import Candidate, verify
 from torchstone.kernels.harness.inputs.planning import load_plan, open_plan
 from torchstone.kernels.harness.inputs.sizing import plan_families
 from torchstone.kernels.harness.inputs.slender import plan_slender
-from torchstone.kernels.sessions.bad_problem import large_problem
+from torchstone.kernels.problem import problem_from_source
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.workshop import Workshop
 
 RELU = """import torch
@@ -69,8 +70,16 @@ def test_a_large_problem_is_judged(
     assert verdict.accepted is accepted
 
 
+def test_a_reference_without_memory_ends_without_a_verdict(workshop: Workshop) -> None:
+    problem = problem_from_source(RELU.format(size="20000, 20000"), "huge")
+    candidate = Candidate(CLAMP.format(check="pass", wrong=""), "torch")
+    verdict = verify(problem, candidate, memory="1G", workshop=workshop)
+    assert (verdict.outcome, verdict.exit_code) == ("none", 3)
+    assert "--memory" in verdict.report().to("text")
+
+
 def test_a_problem_that_is_too_large_is_told_so() -> None:
-    said = str(large_problem("huge", 6 << 30))
+    said = str(LargeProblemError("huge", 6 << 30))
     assert "more than 6 GiB" in said
     assert "--memory" in said
 

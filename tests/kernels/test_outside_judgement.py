@@ -259,6 +259,17 @@ def test_who_works_is_asked_in_the_process_that_is_timed(
     assert said in found.detail.en
 
 
+def test_memory_that_runs_out_while_it_is_timed_is_no_fault(workshop: Workshop) -> None:
+    source = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        raise MemoryError\n"
+    run = opened(source, "torch", "relu", workshop)
+    try:
+        found = timing.GATE.run(run)
+    finally:
+        run.close()
+    assert found.status == "skipped"
+    assert "--memory" in found.detail.en
+
+
 def test_memory_that_a_kernel_only_writes_may_hold_anything(workshop: Workshop) -> None:
     """A scratch row is kept from call to call, with what the last one left in it."""
     source = UNLIKE.replace("float *y, long n)", "float *y, float *s, long n)")
@@ -339,6 +350,11 @@ def helper(x):
     return x * 2
 
 
+found = {"warps": 4}
+WARPS = found["warps"]
+
+
+@triton.autotune(configs=list(filter(with_default, [found])), key=["n"])
 @triton.jit
 def kernel(x, y, n, BLOCK: tl.constexpr):
     tl.store(y, helper(tl.load(x)))
@@ -354,7 +370,7 @@ class ModelNew(torch.nn.Module):
     alone = kernels_alone(source, "triton")
     for name in ("SIZE = 128", "def helper", "def kernel", "import torch"):
         assert name in alone
-    for name in ("print", "relu", "ModelNew", "with_default"):
+    for name in ("print", "relu", "ModelNew", "with_default", "WARPS", "autotune"):
         assert name not in alone
 
 

@@ -16,7 +16,7 @@ from torchstone.kernels.harness.judging.block_sums import keep_output
 from torchstone.kernels.harness.judging.slices import find_slicing, sampled_rows
 from torchstone.kernels.harness.reference.running import Reference
 from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.sessions.bad_problem import large_problem
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.effort import Effort
 from torchstone.kernels.sessions.full_size_run import prepare_question
 from torchstone.kernels.sessions.memory import memory_budget
@@ -78,6 +78,16 @@ def test_one_wrong_element_or_two_in_other_places_are_doubtful(spare_bytes: int)
     assert kept.doubtful(right * (1 + 1e-7), 1e-5) == []
     for change in (lambda x: x.index_fill(0, torch.tensor([700]), 0.0), lambda x: x.roll(1)):
         assert kept.doubtful(change(right.clone()), 1e-5)
+
+
+def test_errors_that_cancel_under_the_weights_of_another_answer_are_doubtful() -> None:
+    right = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    known, other = keep_output(right, 0), keep_output(right, 0)
+    wrong = right.clone()
+    wrong[3] += 1 / known.weights[3]
+    wrong[40] -= 1 / known.weights[40]
+    assert known.doubtful(wrong, 1e-5) == []
+    assert other.doubtful(wrong, 1e-5)
 
 
 def result(gate: str, status: str) -> GateResult:
@@ -152,8 +162,14 @@ def get_init_inputs():
         ("(x * self.weight).amax()", "stale", "passed"),
         ("torch.relu(-self.weight) * x", "weights", "undecided"),
         ("self.weight * x", "weights", "passed"),
+        ("torch.relu(-self.weight * x * x)", "families", "undecided"),
     ],
-    ids=["a maximum moves with another draw", "no weight is ever seen", "weights are seen"],
+    ids=[
+        "a maximum moves with another draw",
+        "no weight is ever seen",
+        "weights are seen",
+        "zero for every input",
+    ],
 )
 @pytest.mark.usefixtures("few_sizes")
 def test_gates_look_where_the_reference_moves(
@@ -176,7 +192,7 @@ def test_a_reference_that_runs_out_of_memory_at_its_own_size_is_a_limit() -> Non
         memory_bytes = 1 << 30
 
         def ask_referee(self, *_: object) -> None:
-            raise large_problem("huge", self.memory_bytes)
+            raise LargeProblemError("huge", self.memory_bytes)
 
     found = prepare_question(Asked())  # type: ignore[arg-type]
     assert isinstance(found, Text)

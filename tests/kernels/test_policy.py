@@ -191,7 +191,7 @@ def test_what_is_no_python_is_one_breach() -> None:
     assert found("def f(:") == ["does not parse as Python: invalid syntax"]
     assert len(found("(" * 5000)) == 1
     assert found("") == ["defines no class ModelNew"]
-    assert found("ModelNew = 3") == ["ModelNew is no class of its own"]
+    assert found("ModelNew = 3") == ["ModelNew must be a class defined in this file"]
 
 
 @pytest.mark.parametrize(

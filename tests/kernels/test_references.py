@@ -8,8 +8,11 @@ import torch
 from tests.kernels.referees import loaded
 from torchstone.core.errors import InputError
 from torchstone.kernels import Candidate, Problem, Verdict, verify
+from torchstone.kernels.gates import families
 from torchstone.kernels.harness.inputs.structure import structures_of
 from torchstone.kernels.harness.reference import running
+from torchstone.kernels.harness.reference.conventions import free_places
+from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Workshop
 
 FORM = """import torch
@@ -416,3 +419,55 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+
+
+MASKED = {
+    "replaced": "s[:, torch.ones(6, 6).tril() == 0] = float('-inf'); return s.softmax(-1)",
+    "filled": "return s.masked_fill(torch.ones(6, 6).tril() == 0, -1e9).softmax(-1)",
+    "chosen": "return torch.where(torch.ones(6, 6).tril() == 1, s, float('-inf')).softmax(-1)",
+}
+
+
+@pytest.mark.parametrize("way", MASKED)
+def test_a_mask_that_is_added_leaves_what_is_no_number(way: str) -> None:
+    """Rows above the poisoned key do not see it; where its score is masked by adding, they are NaN all the same."""
+    source = FORM.format(names="q, k", inputs="return [torch.ones(1, 6, 4), torch.ones(1, 6, 4)]",
+                         answer=f"s = q @ k.transpose(1, 2); {MASKED[way]}")  # fmt: skip
+    reference = running.Reference.load(source, "torch")
+    inputs = reference.inputs(0)
+    assert free_places(reference, inputs, 0, [torch.ones(1, 6, 6)], False) == []
+    keys = running.as_tensor(inputs[1])
+    assert keys is not None
+    keys[0, 3, 0] = float("inf")
+    found = running.as_tensor(reference.run(reference.model(0), inputs))
+    assert found is not None
+    answers = [found]
+    assert torch.isfinite(answers[0][0, :3]).all()
+    (free,) = free_places(reference, inputs, 0, answers, False)
+    assert free[0].any(-1).tolist() == [True] * 3 + [False] * 3  # below it NaN stands anyway
+
+
+OWN_SIZE_ONLY = "return torch.relu(x) if len(x) == 64 else torch.relu(x).cumsum(1)"
+
+
+@pytest.mark.usefixtures("few_sizes")
+@pytest.mark.parametrize("own", [True, False])
+def test_other_sizes_are_asked_unless_the_own_are_all_that_is_given(
+    own: bool, workshop: Workshop
+) -> None:
+    source = FORM.format(
+        names="x", inputs="return [torch.randn(64, 5)]", answer="return torch.relu(x)"
+    )
+    candidate = Candidate(CANDIDATE.format(names="x", answer=OWN_SIZE_ONLY), "torch")
+    run = Run(
+        Problem("small", source, "torch"),
+        candidate,
+        workshop,
+        seeds=2,
+        timeout_seconds=60,
+        own_sizes=own,
+    )
+    result = families.check(run)
+    run.close()
+    assert result.status == ("passed" if own else "failed")
+    assert "--sizes own" in (result.detail.en if own else result.remedy.en)

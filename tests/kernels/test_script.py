@@ -10,8 +10,8 @@ import pytest
 from torchstone.core.errors import InputError
 from torchstone.kernels import Candidate, verify
 from torchstone.kernels.candidate import load_candidate
-from torchstone.kernels.problem import problem_from_source
-from torchstone.kernels.script import function_as_candidate, split_function
+from torchstone.kernels.problem import PARTS, problem_from_source
+from torchstone.kernels.script import function_as_candidate, split_function, without_candidate
 from torchstone.kernels.sessions.workshop import Workshop
 
 SCRIPT = '''"""A kernel with its test and its benchmark."""
@@ -112,3 +112,16 @@ def test_a_function_of_a_script_is_judged_as_it_stands(workshop: Workshop) -> No
     refused = verify(problem, candidate, seeds=2, workshop=workshop)
     assert not refused.accepted
     assert "strided" in refused.error_log()
+
+
+def test_a_problem_in_the_candidates_file_is_without_the_candidates_language() -> None:
+    source = "import torch\nimport triton\nSIZE = 8\ntorch.manual_seed(0)\n" + PROBLEM.replace(
+        "700", "SIZE"
+    )
+    source += "\n\ndef helper(x):\n    return triton.cdiv(x, SIZE)\n\n\nclass ModelNew:\n    def forward(self, x):\n        return helper(x)\n"
+    left = without_candidate(source, "ModelNew", PARTS)
+    assert len(left.split("\n")) == len(source.split("\n"))
+    for name in ("import torch", "SIZE = 8", "manual_seed", "class Model("):
+        assert name in left
+    for name in ("triton", "helper", "ModelNew"):
+        assert name not in left

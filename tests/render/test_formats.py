@@ -18,10 +18,12 @@ from torchstone.core.finding import Location
 from torchstone.core.pictures import Evidence, Limit, Part, Plot, Series, Stack
 from torchstone.core.report import Report
 from torchstone.core.text import Message, Text
+from torchstone.lint.engine import check_paths
 from torchstone.render import draw, formats, render
 from torchstone.render.agent import tokens
 from torchstone.render.style import Style, cells, printable
 
+ROOT = Path(__file__).parent.parent.parent
 SARIF = json.loads(
     (Path(__file__).parent.parent / "data" / "sarif-schema-2.1.0.json").read_text("utf-8")
 )
@@ -83,6 +85,27 @@ def test_sarif_has_fixes_fingerprints_and_failures() -> None:
     }  # fmt: skip
     assert run["invocations"][0]["executionSuccessful"] is False
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "TS101"
+
+
+def test_sarif_links_to_the_documentation_that_the_package_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def driver() -> dict[str, Any]:
+        report = check_paths(ROOT / "examples" / "train_project" / "model.py", no_cache=True)
+        found: dict[str, Any] = json.loads(render(report, "sarif", lang="zh"))
+        return found["runs"][0]["tool"]["driver"]  # type: ignore[no-any-return]
+
+    assert "informationUri" not in driver()  # no address is published yet
+    folder = tmp_path / "torchstone-9.dist-info"
+    folder.mkdir()
+    head = "Metadata-Version: 2.4\nName: torchstone\nVersion: 9\n"
+    (folder / "METADATA").write_text(f"{head}Project-URL: Documentation, https://docs.example/\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = driver()
+    assert made["informationUri"] == "https://docs.example"
+    for rule in made["rules"]:
+        address = rule["helpUri"].removeprefix("https://docs.example/")
+        assert (ROOT / "docs" / address).with_suffix(".md").is_file()
 
 
 def test_github_has_no_line_where_there_is_none() -> None:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, FloatRect, Locator, Page, Request
 
 from tests.samples import finding, full_report
+from torchstone.core.answer import Answer, Tile
 from torchstone.core.finding import Severity
+from torchstone.core.pictures import Table
 from torchstone.core.report import Report
+from torchstone.core.text import Text
 from torchstone.render import render
 
 pytestmark = pytest.mark.browser
@@ -164,6 +167,34 @@ def test_nothing_flows_out_sideways(page: Page, width: int) -> None:
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
     assert over <= 0
+
+
+@pytest.mark.parametrize(("width", "first"), [(390, ".lines"), (1100, ".tiles")])
+def test_on_a_phone_the_first_problem_comes_before_the_tiles(
+    browser: Browser, tmp_path: Path, width: int, first: str
+) -> None:
+    tiles = tuple(Tile(Text(name, name), "1", Text("note", "note")) for name in ("a", "b"))
+    lines = (Text("the first problem", "第一个问题"),)
+    rows = tuple((f"a/long/path/that/has/no/space_{n}.py", "a reason of some length") for n in "12")
+    table = Table(Text("Programs", "程序"), (Text("program", "程序"), Text("why", "原因")), rows)
+    answer = Answer(
+        Text("1 problem", "1 个问题"), "bad", tiles=tiles, lines=lines, pictures=(table,)
+    )
+    path = tmp_path / "phone.html"
+    path.write_text(render(Report("review", answer=answer), "html"), "utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(path.as_uri())
+
+    def box(place: Locator) -> FloatRect:
+        found = place.bounding_box()
+        assert found is not None
+        return found
+
+    tops = {name: box(page.locator(f".answer>{name}"))["y"] for name in (".lines", ".tiles")}
+    assert min(tops, key=lambda name: tops[name]) == first
+    cells = page.locator(".answer td").all()[:2]
+    assert all(box(cell)["width"] >= 90 for cell in cells)  # none is squeezed out
+    page.close()
 
 
 def test_every_picture_is_drawn(page: Page) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import torch
 from torch import nn
 
+from torchstone.observe.compat.autograd_engine import engine_threads
 from torchstone.runtime.pretend_accelerator import pretend_accelerator
 
 
@@ -74,9 +77,25 @@ def trains() -> None:
         optimizer.step()
 
 
+def has_no_thread_that_runs_python() -> None:
+    """It could still run while the interpreter ends."""
+    with pretend_accelerator():
+        threads = []
+        x = torch.ones(3, device="pretend", requires_grad=True)
+        x.register_hook(lambda _: threads.append(threading.get_ident()))
+        (x * 2).sum().backward()
+    assert threads == [threading.get_ident()]
+    assert engine_threads() == 0
+
+
 if __name__ == "__main__":
     for check in (
-        values_views_and_writes, refuses_mixing_and_numpy, counts_bytes_and_moves_its_clock, injects_faults, trains,
-    ):  # fmt: skip
+        values_views_and_writes,
+        refuses_mixing_and_numpy,
+        counts_bytes_and_moves_its_clock,
+        injects_faults,
+        trains,
+        has_no_thread_that_runs_python,
+    ):
         check()
         print("passed", check.__name__)  # noqa: T201

@@ -14,4 +14,4 @@ def test_all_checks_pass_in_a_process_of_their_own() -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stdout.splitlines()) == 6

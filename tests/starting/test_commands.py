@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from torchstone.starting.commands import Command, find_commands
+from torchstone.starting.console_scripts import ConsoleScript, find_console_scripts
 
 
 @pytest.fixture
@@ -32,6 +35,10 @@ def project(tmp_path: Path) -> Path:
         ("README.md", "python -m sub.run --n 3", Command("sub/run.py", ("--n", "3"))),
         ("README.md", "python train.py --data <path> --n 3 {X} $Y --out=$Z", Command("train.py", ("--n", "3"))),
         ("run.sh", "DATA=small\nexport LR=0.1\npython train.py --data $DATA --lr ${LR} \\\n  --n 2 > log", Command("train.py", ("--data", "small", "--lr", "0.1", "--n", "2"))),
+        ("run.sh", "python train.py --a 1 \\ \n  --b 2", Command("train.py", ("--a", "1", "--b", "2"))),
+        ("README.md", "```python main.py --n 2```", Command("sub/inner/main.py", ("--n", "2"), 1, "sub/inner")),
+        ("README.md", "python inner/main.py", Command("sub/inner/main.py", (), 1, "sub")),
+        ("README.md", "python train.py -c [a yaml file] --n 2 --run <name of it>", Command("train.py", ("--n", "2"))),
         ("Makefile", "train:\n\tpython train.py --n 2", Command("train.py", ("--n", "2"))),
         ("README.md", "./start --n 2", Command("start", ("--n", "2"))),
         ("README.md", "accelerate launch --num_processes 2 train.py", Command("train.py", (), 2)),
@@ -50,3 +57,40 @@ def test_what_is_no_start(text: str, project: Path) -> None:
     (project.parent / "outside.py").write_text("")
     (project / "README.md").write_text(text)
     assert find_commands(project) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[project]\nname = "x"\n[project.scripts]\nfit = "sub.run:go"'),
+        ("pyproject.toml", '[tool.poetry.scripts]\nfit = "sub.run:go"'),
+        ("setup.cfg", "[options.entry_points]\nconsole_scripts =\n    fit = sub.run:go"),
+        ("setup.py", "setup(entry_points={'console_scripts': ['fit = sub.run:go']})"),
+        ("setup.py", "setup(entry_points='[console_scripts]\\nfit = sub.run:go')"),
+    ],
+)
+def test_an_installed_command_is_a_start(name: str, text: str, project: Path) -> None:
+    (project / name).write_text(text)
+    (project / "README.md").write_text("fit --lr 0.1")
+    assert find_console_scripts(project) == (ConsoleScript("fit", "sub/run.py", "go"),)
+    assert find_commands(project) == (Command("sub/run.py", ("--lr", "0.1")),)
+
+
+def test_its_function_is_called_where_the_file_starts_nothing(project: Path) -> None:
+    (project / "setup.cfg").write_text(
+        "[options.entry_points]\nconsole_scripts =\n    fit = sub.run:go"
+    )
+    path = project / "sub/run.py"
+    start = f"from torchstone.starting.documents import start_program; start_program({str(path)!r})"
+    for text, expected in (
+        ("def go():\n    print('called', __name__)\n", "called __main__\n"),
+        (
+            "def go():\n    print('called')\nif __name__ == '__main__':\n    print('itself')\n",
+            "itself\n",
+        ),
+    ):
+        path.write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-c", start], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == expected

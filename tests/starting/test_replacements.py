@@ -77,3 +77,27 @@ def test_a_pretrained_model_is_built_from_its_name() -> None:
         [sys.executable, "-c", PRETRAINED], check=True, timeout=300,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
+
+
+WORKER = """
+import multiprocessing
+from torchstone.starting.applying import apply_supplies
+from torchstone.starting.supplies import StandIn
+
+apply_supplies([StandIn("no_such_tracker")], lambda path: True, lambda *_: None)
+
+
+def work():
+    import no_such_tracker
+    print("has it", flush=True)
+
+
+worker = multiprocessing.get_context("spawn").Process(target=work)
+worker.start()
+worker.join()
+"""
+
+
+def test_processes_of_the_program_have_what_was_supplied() -> None:
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True)
+    assert done.stdout == "has it\n", done.stderr

@@ -508,13 +508,12 @@ def test_records_are_read_quickly_and_carefully_alike() -> None:
     data = to_data(record)
     assert isinstance(data, dict)
     assert plain_record(data) == record == from_data(Record, data)
-    for wrong in (
-        {"step": "2"},
-        {"texts": {"result": {"file": 3}}},
-        {"call": {"seconds": "x"}},
-        {"more": 1},
-    ):
+    for wrong in ({"step": "2"}, {"call": {"seconds": "x"}}, {"more": 1}):
         assert plain_record({**data, **wrong}) is None
+    strange = plain_record({**data, "texts": {"result": {"file": 3}}})
+    assert strange is not None
+    with pytest.raises(InputError):
+        strange.texts["result"]
 
 
 def test_an_attempt_is_compared_with_the_attempt_before(tmp_path: Path) -> None:

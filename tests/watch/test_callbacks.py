@@ -107,21 +107,25 @@ def test_an_accelerate_loop() -> None:
 
 def test_writers_get_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
+    from mlflow import MlflowClient
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     from tests.watch.toy import Toy
-    from torchstone.watch.writers.tensorboard import TensorBoard
-    from torchstone.watch.writers.wandb import WandB
+    from torchstone.watch.writers import MLflow, TensorBoard, WandB
 
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     run = wandb.init(project="torchstone-test", dir=str(tmp_path))
+    client = MlflowClient((tmp_path / "mlruns").as_uri())
+    experiment = client.create_experiment("toy", (tmp_path / "files").as_uri())
+    tracked = client.create_run(experiment)
 
     def loud(toy: Toy) -> None:
         toy.loss_factor = 100.0
 
     try:
-        writers = (TensorBoard(str(tmp_path / "board")), WandB(run))
+        writers = (TensorBoard(str(tmp_path / "board")), WandB(run), MLflow(tracked, client))
         Toy().watched(loud, at=80, steps=85, writers=writers)
         assert run.summary["torchstone/grad_norm"] > 0
     finally:
@@ -129,3 +133,7 @@ def test_writers_get_the_same_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
     found = EventAccumulator(str(tmp_path / "board")).Reload()
     assert len(found.Scalars("torchstone/grad_norm")) == 85
     assert "torchstone/alerts/text_summary" in found.Tags()["tensors"]
+    norms = client.get_metric_history(tracked.info.run_id, "torchstone/grad_norm")
+    assert [item.step for item in norms] == list(range(1, 86))
+    [alerts] = (tmp_path / "files").glob("**/alerts.txt")
+    assert "Step 81" in alerts.read_text()

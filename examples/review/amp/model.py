@@ -87,13 +87,14 @@ class Classifier(nn.Module):
         return self.classify(pooled), self.amount(pooled).squeeze(-1)
 
 
-def amount_loss(predicted, amounts):
-    """Squared error relative to the spread of the amounts."""
-    spread = amounts.half().std() + 1e-8
-    return F.mse_loss(predicted.float() / spread, amounts / spread)
+def spread_of(amounts):
+    """How far the amounts of a data set lie apart."""
+    return amounts.half().std() + 1e-8
 
 
-def total_loss(outputs, labels, amounts):
+def total_loss(outputs, labels, amounts, spread):
     """Cross entropy plus a tenth of the amount loss."""
     logits, predicted = outputs
-    return F.cross_entropy(logits, labels) + 0.1 * amount_loss(predicted, amounts)
+    return F.cross_entropy(logits, labels) + 0.1 * F.mse_loss(
+        predicted.float() / spread, amounts / spread
+    )

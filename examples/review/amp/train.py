@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader
 
 import checkpoint
 from data import Events, collate
-from model import Classifier, total_loss
+from model import Classifier, spread_of, total_loss
 
 
 class WeightAverage:
@@ -25,7 +25,7 @@ class WeightAverage:
             self.shadow[name].mul_(self.decay).add_(value.float(), alpha=1 - self.decay)
 
 
-def train_epoch(model, loader, optimizer, scheduler, scaler, average, device, args):
+def train_epoch(model, loader, optimizer, scheduler, scaler, average, spread, device, args):
     model.train()
     total = torch.zeros((), device=device)
     optimizer.zero_grad(set_to_none=True)
@@ -33,7 +33,7 @@ def train_epoch(model, loader, optimizer, scheduler, scaler, average, device, ar
         tokens, keep, labels, amounts = (item.to(device, non_blocking=True) for item in batch)
         with torch.autocast(device.type, dtype=torch.float16):
             outputs = model(tokens, keep)
-        loss = total_loss(outputs, labels, amounts)
+        loss = total_loss(outputs, labels, amounts, spread)
         scaler.scale(loss).backward()
         total += loss.detach()
         if (step + 1) % args.accumulate == 0:
@@ -80,6 +80,7 @@ def main(args):
     settings |= {"pin_memory": True, "persistent_workers": True}
     train = DataLoader(Events(args.samples), shuffle=True, drop_last=True, **settings)
     held_out = DataLoader(Events(args.samples // 4, seed=1), **settings)
+    spread = spread_of(torch.stack([amount for *_, amount in train.dataset.items])).to(device)
     model = Classifier().to(device)
     average = WeightAverage(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.rate)
@@ -90,7 +91,9 @@ def main(args):
     if args.resume:
         first = checkpoint.resume(args.resume, model, optimizer, scheduler, scaler)
     for epoch in range(first, args.epochs):
-        loss = train_epoch(model, train, optimizer, scheduler, scaler, average, device, args)
+        loss = train_epoch(
+            model, train, optimizer, scheduler, scaler, average, spread, device, args
+        )
         accuracy = evaluate(model, held_out, device)
         print(f"epoch {epoch}: loss {loss:.4f}, accuracy {accuracy:.3f}")
         checkpoint.save(args.output, model, optimizer, scheduler, scaler, epoch)

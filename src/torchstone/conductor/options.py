@@ -34,7 +34,7 @@ class ReviewOptions:
         "只运行这些工具（可用本项目名称或工作流名称：pytea、jaxtype、pyassist、mypy）", metavar="TOOL",
     )  # fmt: skip
     scenario: tuple[str, ...] = option(
-        (), "mla, moe, dist-sync, amp; found by itself by default",
+        (), "mla, moe, dist-sync, amp; detected by default",
         "mla、moe、dist-sync、amp；默认自动识别", metavar="NAME",
     )  # fmt: skip
     checks: str = option(
@@ -50,20 +50,20 @@ class ReviewOptions:
         "由语言模型主导：openai:名称、anthropic:名称、http://主机/v1#名称", config=False, metavar="MODEL",
     )  # fmt: skip
     max_tokens: int = option(
-        200_000, "tokens that the model may use", "模型可用的 token 数", metavar="TOKENS"
+        200_000, "limit of tokens for the model", "模型可用的 token 数", metavar="TOKENS"
     )
     seconds: float = option(
-        240.0, "seconds for one job at most", "单个任务的最长秒数", metavar="SECONDS"
+        240.0, "time limit of one job, in seconds", "单个任务的最长秒数", metavar="SECONDS"
     )
     max_seconds: float = option(
-        900.0, "seconds after which nothing new is begun", "超过该秒数后不再开始新工作",
+        900.0, "start nothing new after this many seconds", "超过该秒数后不再开始新工作",
         metavar="SECONDS",
     )  # fmt: skip
     rounds: int = option(
-        2, "rounds of design and verification at most", "设计与验证的最多轮数", metavar="N"
+        2, "limit of rounds of design and verification", "设计与验证的最多轮数", metavar="N"
     )
     apply: bool = option(
-        False, "bring the proven changes into the work tree (`torchstone undo` takes them back)",
+        False, "apply the proven changes to the working tree (`torchstone undo` takes them back)",
         "将已验证的修改写入工作区（可用 `torchstone undo` 撤销）", config=False,
     )  # fmt: skip
     accept: tuple[str, ...] = option(
@@ -71,7 +71,7 @@ class ReviewOptions:
         "配合 --apply：已阅读并接受其模型或智能体所写修改的问题编号", config=False, metavar="ID",
     )  # fmt: skip
     resume: str = option(
-        "", "go on with the review in this run folder", "继续该运行文件夹中的评审",
+        "", "resume the review in this run folder", "继续该运行文件夹中的评审",
         config=False, metavar="RUN",
     )  # fmt: skip
     prove: str = option(
@@ -82,12 +82,12 @@ class ReviewOptions:
         False, "neither read nor write cached results", "不读取也不写入缓存结果", config=False
     )
     python: str = option(
-        "", "run the project's scripts with this environment: its interpreter, or its folder; by itself an "
+        "", "run the project's scripts with this environment: its interpreter, or its folder; by default the "
         "activated one or the project's .venv",
         "用该环境运行项目脚本：其解释器或文件夹；默认使用已激活的环境或项目的 .venv", config=False, metavar="PATH",
     )  # fmt: skip
     build_env: bool = option(
-        False, "make an environment from the project's requirements first: wheels only, outside its folder",
+        False, "create an environment from the project's requirements first: wheels only, outside its folder",
         "先按项目的依赖创建环境：只用 wheel，位于项目文件夹之外", config=False,
     )  # fmt: skip
     allow_unconfined: bool = option(

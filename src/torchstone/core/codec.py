@@ -1,7 +1,7 @@
 """Dataclasses to plain data and back, and the JSON schema that describes them.
 
-One walk over the types serves three readers: reports on disk, the published schema, and the
-schemas that agents get for a tool's options.
+One walk over the types serves four readers: reports on disk, messages between processes, the published schema, and
+the schemas that agents get for a tool's options.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import importlib
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -24,15 +24,17 @@ Data = Any
 
 def to_data(value: object) -> Data:
     """Plain data (dict, list, str, number) that holds everything; empty fields are left out."""
+    if value.__class__ in _AS_THEY_ARE:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Data] = {}
         kind = getattr(type(value), "kind", None)
         if isinstance(kind, str):
             out["kind"] = kind
-        for field in dataclasses.fields(value):
-            item = getattr(value, field.name)
-            if item != _default(field):
-                out[field.name] = to_data(item)
+        for name, default in _defaults(type(value)):
+            item = getattr(value, name)
+            if item is not default and item != default:
+                out[name] = to_data(item)
         return out
     if isinstance(value, Enum):
         return value.value
@@ -45,9 +47,33 @@ def to_data(value: object) -> Data:
     return value
 
 
+_AS_THEY_ARE = frozenset({str, int, bool, types.NoneType})
+
+
 def from_data(cls: type[T], data: Data, where: str = "report") -> T:
     """The value that `to_data` wrote; anything else is an InputError, never a half-read object."""
     return typing.cast(T, _decode(cls, data, where))
+
+
+def prepare_classes(classes: Iterable[type]) -> None:
+    """Look the types of all fields up now, those of classes inside of them too: where a process has given up its
+    files, modules cannot be found any more."""
+    waiting: list[Any] = [*classes]
+    seen: set[Any] = set()
+    while waiting:
+        hint = waiting.pop()
+        if hint in seen:
+            continue
+        seen.add(hint)
+        waiting += _parts(hint)[1]
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            waiting += _hints(hint).values()
+
+
+@functools.cache
+def _defaults(cls: type) -> tuple[tuple[str, object], ...]:
+    """The fields of a dataclass, each with what it holds where nobody said anything."""
+    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls))
 
 
 def _default(field: dataclasses.Field[Any]) -> object:
@@ -101,9 +127,11 @@ def _decode(hint: Any, data: Data, where: str) -> Any:
         if data not in args:
             raise _wrong(where, data, f"one of {', '.join(map(str, args))}")
         return data
-    if origin is tuple:
+    if origin is tuple or origin is list:
         if not isinstance(data, (list, tuple)):
             raise _wrong(where, data, "a list")
+        if origin is list:
+            return [_decode(args[0], item, f"{where}[{i}]") for i, item in enumerate(data)]
         if len(args) == 2 and args[1] is Ellipsis:
             return tuple(_decode(args[0], item, f"{where}[{i}]") for i, item in enumerate(data))
         if len(args) != len(data):
@@ -143,9 +171,10 @@ def _decode_plain(hint: Any, data: Data, where: str) -> Any:
 def _decode_union(args: tuple[Any, ...], data: Data, where: str) -> Any:
     if data is None and type(None) in args:
         return None
-    if isinstance(data, Mapping) and "kind" in data:
-        for arg in args:
-            if getattr(arg, "kind", None) == data["kind"]:
+    kinds = [arg for arg in args if isinstance(getattr(arg, "kind", None), str)]
+    if kinds and isinstance(data, Mapping) and "kind" in data:
+        for arg in kinds:
+            if arg.kind == data["kind"]:
                 return _decode(arg, data, where)
         raise _wrong(where, data["kind"], "a known kind of evidence")
     for arg in sorted(args, key=lambda arg: arg is float):

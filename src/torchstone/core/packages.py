@@ -29,6 +29,20 @@ def installed_torch() -> TorchVersion | None:
     return TorchVersion(text, (int(found[1]), int(found[2]))) if found else None
 
 
+def documentation() -> str:
+    """The address of the published documentation: `Documentation` below [project.urls] of
+    pyproject.toml, the only place where it is set. "" as long as there is none."""
+    try:
+        given = metadata.metadata("torchstone").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:  # run from a source tree
+        return ""
+    for item in given:
+        label, _, address = str(item).partition(",")
+        if label.strip().lower() == "documentation" and address.strip().startswith("https://"):
+            return address.strip().rstrip("/")
+    return ""
+
+
 def extra_for(module: str, preferred: str) -> str | None:
     """The extra of Torchstone that brings a module, rather the preferred one."""
     try:

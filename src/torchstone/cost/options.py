@@ -85,7 +85,7 @@ class CostOptions:
         config=False, metavar="SECONDS",
     )  # fmt: skip
     count: int = option(
-        1, "devices that the measured step ran on", "实测单步所用的设备数", config=False
+        1, "number of devices of the measured step", "实测单步所用的设备数", config=False
     )
     stages: str = option(
         "", "stages: decoder-only, encoder-decoder, vision-language, or a file of name = [patterns]",
@@ -96,7 +96,7 @@ class CostOptions:
         "flop", "how FLOPs are counted", "FLOPs 的统计口径", choices=CONVENTIONS
     )
     attention: str = option(
-        "full", "count attention in full, or without what a causal mask makes needless",
+        "full", "count attention in full, or only what a causal mask leaves",
         "注意力按完整计算，或去掉因果掩码省去的部分", choices=("full", "causal"),
     )  # fmt: skip
     no_replay: bool = option(

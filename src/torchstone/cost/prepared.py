@@ -132,6 +132,9 @@ def prepared(target: Target, options: CostOptions) -> tuple[nn.Module, Changed]:
                 Text("a model with gradient_checkpointing_enable()", "带有 gradient_checkpointing_enable() 的模型"),
                 Text("call torch.utils.checkpoint in its forward", "请在其 forward 中调用 torch.utils.checkpoint"),
             )  # fmt: skip
+        config = getattr(model, "config", None)
+        if config is not None and getattr(config, "use_cache", False):
+            config.use_cache = False  # transformers does so too, with a warning for every model
         enable()
     return model, changed
 

@@ -88,7 +88,7 @@ class PlanOptions:
         config=False, metavar="FILE",
     )  # fmt: skip
     goal: str = option(
-        "latency", "one call after the other, or stages that overlap", "逐个调用，或各阶段重叠执行",
+        "latency", "minimise latency (calls run one by one) or maximise throughput (stages overlap)", "逐个调用，或各阶段重叠执行",
         choices=("latency", "throughput"),
     )  # fmt: skip
     batch: int = option(

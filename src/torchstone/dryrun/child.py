@@ -66,7 +66,7 @@ def put_tried(write: int, tried: tuple[str, ...]) -> None:
 
 def run(settings: ScriptSettings, write: int) -> None:
     """Whatever the settings ask for."""
-    from torchstone.dryrun.script.autograd_engine import start_engine
+    from torchstone.observe.compat.autograd_engine import start_engine
 
     start_engine()
     if settings.play_ranks:

@@ -41,24 +41,24 @@ class DryRunOptions:
         "以规格代替数据集文件：3x224x224,:int64<1000，或 name=形状:数值格式", metavar="SAMPLE",
     )  # fmt: skip
     world_size: int = option(
-        0, "play every rank of a job of this size", "模拟该规模任务的每一个 rank", metavar="N"
+        0, "simulate every rank of a job of this size", "模拟该规模任务的每一个 rank", metavar="N"
     )
     local_world_size: int = option(
         0, "ranks on one node; 8 by default", "单个节点上的 rank 数；默认为 8", metavar="N"
     )
     gpus: int = option(
         0,
-        "GPUs that are pretended; by default as many as the source names (cuda:1 needs two)",
+        "number of GPUs to simulate; by default as many as the source names (cuda:1 needs two)",
         "所模拟的 GPU 数；默认按源码中出现的编号（cuda:1 需要两个）",
         metavar="N",
     )
     device: str = option(
-        "h100-80g", "the accelerator that is pretended: its memory is what must fit; cpu for none",
+        "h100-80g", "the accelerator to simulate, with its memory limit; cpu for none",
         "所模拟的加速器：以其显存判断能否放下；cpu 表示不使用", metavar="NAME",
     )  # fmt: skip
-    max_steps: int = option(4, "optimizer steps at most", "最多优化器步数", metavar="N")
+    max_steps: int = option(4, "limit of optimizer steps", "最多优化器步数", metavar="N")
     max_seconds: float = option(
-        60.0, "seconds at most for one run of the program", "程序单次运行的最长秒数",
+        60.0, "time limit of one run, in seconds", "程序单次运行的最长秒数",
         metavar="SECONDS",
     )  # fmt: skip
     max_paths: int = option(
@@ -66,7 +66,7 @@ class DryRunOptions:
         "程序依张量取值分支时最多跟踪的路径数", metavar="N",
     )  # fmt: skip
     compile: bool = option(
-        False, "what torch.compile makes of it: graph breaks and recompilations, with line and reason",
+        False, "report what torch.compile does: graph breaks and recompilations, with line and reason",
         "torch.compile 的结果：图中断与重新编译，含行号与原因", config=False,
     )  # fmt: skip
     annotate: bool = option(
@@ -81,12 +81,12 @@ class DryRunOptions:
         False, "do not try fixes for what breaks", "不尝试修复发现的错误", config=False
     )
     python: str = option(
-        "", "run with this environment: its interpreter, or its folder; by itself an activated one or the "
+        "", "run with this environment: its interpreter, or its folder; by default the activated one or the "
         "project's .venv",
         "使用该环境运行：其解释器或文件夹；默认使用已激活的环境或项目的 .venv", config=False, metavar="PATH",
     )  # fmt: skip
     as_it_is: bool = option(
-        False, "supply nothing in the place of packages and data that are missing",
+        False, "do not replace missing packages and data",
         "不为缺少的软件包和数据提供替代", config=False,
     )  # fmt: skip
     allow_write: bool = option(

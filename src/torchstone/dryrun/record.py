@@ -143,6 +143,8 @@ class Stop:
     stack: tuple[Place, ...] = ()
     obstacle: Obstacle | None = None
     """What the surroundings lack, where that is the cause."""
+    own_raise: bool = False
+    """A `raise` or `assert` of the program itself, and nothing that it called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 from torchstone.kernels.problem import PARTS, Problem, parse, problem_from_source, read_source
+from torchstone.kernels.script import without_candidate
 
 _BESIDE = (
     "{stem}_problem.py",
@@ -20,10 +21,12 @@ _ENDINGS = ("_new", "_triton", "_numba", "_c", "_torch", "_numpy", "_kernel", "_
 """What a candidate's file is often called after its problem's."""
 
 
-def problem_beside(path: Path) -> Problem:
-    """The problem that a file holds, or that lies beside it; an InputError says where it was looked for."""
+def problem_beside(path: Path, function: str = "") -> Problem:
+    """The problem that a file holds beside `ModelNew` or a function, or that lies beside it; an InputError says where it
+    was looked for."""
     source = read_source(path)
     if _is_problem(source, path.stem):
+        source = without_candidate(source, function or "ModelNew", PARTS)
         return problem_from_source(source, path.stem)
     tried = [path.with_name(name.format(stem=path.stem)) for name in _BESIDE]
     tried += [path.with_name(f"{path.stem.removesuffix(end)}.py") for end in _ENDINGS

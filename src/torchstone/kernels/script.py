@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,12 +47,29 @@ def function_as_candidate(source: str, name: str, where: str) -> str:
             Text("name one of them: FILE.py:FUNCTION", "请写出其中一个：FILE.py:函数名"),
         )  # fmt: skip
     kept = _needed(statements, wanted[-1:])
+    left = _without(source, [node for number, node in enumerate(body) if number not in kept])
+    return left + "\n\n" + _WRAPPED.format(name=name)
+
+
+def without_candidate(source: str, name: str, problem: Collection[str]) -> str:
+    """The source of a problem that stands in a file with a candidate of this name: what only the candidate needs is
+    left out, its language above all."""
+    body = ast.parse(source).body
+    statements = [_Statement.read(node) for node in body]
+    mine, others = (
+        _needed(statements, [n for n, item in enumerate(statements) if item.binds & names])
+        for names in ({name}, set(problem))
+    )
+    return _without(source, [body[number] for number in mine - others])
+
+
+def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
+    """The source without these statements, every other line at its own number."""
     lines = source.split("\n")
-    for number, node in enumerate(body):
-        if number not in kept:
-            for row in range(_first_line(node) - 1, node.end_lineno or node.lineno):
-                lines[row] = ""
-    return "\n".join(lines) + "\n\n" + _WRAPPED.format(name=name)
+    for node in nodes:
+        for row in range(_first_line(node) - 1, node.end_lineno or node.lineno):
+            lines[row] = ""
+    return "\n".join(lines)
 
 
 def _without_environment(source: str) -> str:

@@ -18,6 +18,7 @@ from torchstone.kernels.gate import Gate, all_gates
 from torchstone.kernels.gate_result import OWN_SIZE, GateResult
 from torchstone.kernels.messages.facts import WRONG
 from torchstone.kernels.problem import Problem, load_problem
+from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.confinement import walls_of
 from torchstone.kernels.sessions.limits import MORE_MEMORY, LimitError
@@ -30,7 +31,7 @@ from torchstone.kernels.verdicts.verdict import Outcome, Verdict, WrongElement
 
 TIMEOUT_SECONDS = 60.0
 SEEDS = 5
-LAYOUTS = ("any", "own")
+ANY_OR_OWN = ("any", "own")
 _PACKAGES = {"triton": "triton", "numba": "numba"}
 
 
@@ -44,13 +45,14 @@ def verify(
     memory: str = "",
     without_words: bool = False,
     layouts: str = "any",
+    sizes: str = "any",
     progress: Progress | None = None,
     workshop: Workshop | None = None,
 ) -> Verdict:
     """Judge a candidate: the same inputs give the same verdict and the same error log.
 
     With `without_words` no message text of a candidate's exception is part of the verdict. With `layouts="own"`
-    inputs are contiguous wherever the problem's are. `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
+    inputs are contiguous wherever the problem's are, with `sizes="own"` as large as the problem's. `problem` is a Problem, a path or the name of a shipped one; `candidate` a Candidate, or a path
     with `impl`. `memory` is how much may be used, such as "12G"; half of what is free by default. A
     workshop that is handed in saves the start of a process when many are judged.
     """
@@ -60,15 +62,17 @@ def verify(
     if seeds < 2:
         raise UsageError("kernel verify: --seeds", str(seeds), Text("2 or more", "2 或更多"),
                          Text("the default is 5", "默认为 5"))  # fmt: skip
-    if layouts not in LAYOUTS:
-        raise unknown("kernel verify: --layouts", layouts, LAYOUTS)
+    for flag, given in (("--layouts", layouts), ("--sizes", sizes)):
+        if given not in ANY_OR_OWN:
+            raise unknown(f"kernel verify: {flag}", given, ANY_OR_OWN)
     check_seconds("kernel verify: --timeout", timeout_seconds, TIMEOUT_SECONDS)
     preload = preload_for(candidate.implementation, problem.framework)
     with workshop_for(preload, workshop) as ready:
         before = _used(ready)
         run = Run(problem, candidate, ready, seeds=seeds, timeout_seconds=timeout_seconds,
                   memory_bytes=memory_budget(memory), progress=progress,
-                  without_words=without_words, own_layouts=layouts == "own")  # fmt: skip
+                  without_words=without_words, own_layouts=layouts == "own",
+                  own_sizes=sizes == "own")  # fmt: skip
         crash = ""
         try:
             results = judge(run)
@@ -116,6 +120,9 @@ def judge(run: Run) -> tuple[GateResult, ...]:
             result = gate.run(run)
         except LimitError as error:
             result = GateResult(gate.name, "gap", error.what, close=MORE_MEMORY, limit=True)
+        except LargeProblemError as error:
+            ran = any(item.gate == OWN_SIZE and item.status == "passed" for item in results)
+            result = GateResult(gate.name, "gap", error.what, close=MORE_MEMORY, limit=not ran)
         results.append(result)
         if result.limit or (gate.stops and result.status in ("failed", "gap")):
             stopped = gate.name

@@ -20,13 +20,13 @@ class CheckOptions:
         metavar="RULE",
     )  # fmt: skip
     ignore: tuple[str, ...] = option(
-        (), "not these rules, by code, name, prefix or group", "不启用这些规则：代码、名称、前缀或组名", metavar="RULE",
+        (), "skip these rules, by code, name, prefix or group", "不启用这些规则：代码、名称、前缀或组名", metavar="RULE",
     )  # fmt: skip
     exclude: tuple[str, ...] = option(
-        (), "leave out what matches these .gitignore patterns", "排除匹配这些 .gitignore 模式的文件", metavar="PATTERN",
+        (), "skip files that match these .gitignore patterns", "排除匹配这些 .gitignore 模式的文件", metavar="PATTERN",
     )  # fmt: skip
     min_confidence: str = option(
-        "likely", "report findings at least this sure", "只报告不低于此置信度的问题",
+        "likely", "report only findings with at least this confidence", "只报告不低于此置信度的问题",
         choices=("certain", "likely", "possible"),
     )  # fmt: skip
     fail_on: str = option(
@@ -34,7 +34,7 @@ class CheckOptions:
         choices=("high", "medium", "low", "never"),
     )  # fmt: skip
     strict: bool = option(
-        False, "also report what the precision rules took for harmless, with the reason",
+        False, "also report what the precision rules consider harmless, with the reason",
         "同时报告精度规则认为无害的情况，并说明原因",
     )  # fmt: skip
     low: bool = option(
@@ -51,10 +51,10 @@ class CheckOptions:
         False, "with --fix or --diff: unsafe fixes too", "配合 --fix 或 --diff：包括不安全的修复",
     )  # fmt: skip
     diff: bool = option(
-        False, "show what --fix would change, change nothing", "显示 --fix 会做的修改，但不写入", config=False,
+        False, "show what --fix would change, without changing it", "显示 --fix 会做的修改，但不写入", config=False,
     )  # fmt: skip
     baseline: str = option(
-        "", "leave out the findings recorded in this file", "不报告该基线文件中已记录的问题", metavar="FILE",
+        "", "do not report the findings recorded in this file", "不报告该基线文件中已记录的问题", metavar="FILE",
     )  # fmt: skip
     write_baseline: str = option(
         "", "record the present findings in this file and exit 0", "把当前问题写入该基线文件并以 0 退出",
@@ -79,8 +79,8 @@ class CheckOptions:
         False, "neither read nor write the cache", "不读取也不写入缓存",
     )  # fmt: skip
     jobs: int = option(
-        0, "processes that read files; 0: as many as pay", "读取文件的进程数；0 表示按规模自动决定",
+        0, "number of processes; 0 chooses by the size of the project", "读取文件的进程数；0 表示按规模自动决定",
     )  # fmt: skip
     stdin_name: str = option(
-        "<stdin>", "the name that standard input gets in reports", "标准输入在报告中的名称", config=False, metavar="NAME",
+        "<stdin>", "name of standard input in reports", "标准输入在报告中的名称", config=False, metavar="NAME",
     )  # fmt: skip

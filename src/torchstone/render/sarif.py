@@ -12,6 +12,7 @@ from torchstone._version import __version__
 from torchstone.core.finding import Finding, Location, Severity
 from torchstone.core.fix import Edit
 from torchstone.core.gap import Gap
+from torchstone.core.packages import documentation
 from torchstone.core.report import Report, RuleInfo
 from torchstone.render.style import Style
 
@@ -24,6 +25,7 @@ _SCHEMA = (
 
 def render(report: Report, style: Style) -> str:
     codes = sorted({item.rule for item in report.findings})
+    home = documentation()
     order = {code: index for index, code in enumerate(codes)}
     run: dict[str, Any] = {
         "tool": {
@@ -31,8 +33,9 @@ def render(report: Report, style: Style) -> str:
                 "name": "torchstone",
                 "version": __version__,
                 "semanticVersion": __version__,
+                **({"informationUri": home} if home else {}),
                 "language": "zh" if style.lang == "zh" else "en",
-                "rules": [_rule(code, report.rules.get(code), style.lang) for code in codes],
+                "rules": [_rule(code, report.rules.get(code), style.lang, home) for code in codes],
             }
         },
         "columnKind": "unicodeCodePoints",
@@ -49,7 +52,7 @@ def render(report: Report, style: Style) -> str:
     return json.dumps(log, ensure_ascii=False, indent=2) + "\n"
 
 
-def _rule(code: str, info: RuleInfo | None, lang: str) -> dict[str, Any]:
+def _rule(code: str, info: RuleInfo | None, lang: str, home: str) -> dict[str, Any]:
     if info is None:
         return {"id": code}
     out: dict[str, Any] = {
@@ -62,8 +65,9 @@ def _rule(code: str, info: RuleInfo | None, lang: str) -> dict[str, Any]:
     if info.why.get(lang):
         out["fullDescription"] = {"text": info.why.get(lang)}
         out["help"] = {"text": f"{info.why.get(lang)}\n{info.remedy.get(lang)}".strip()}
-    if info.url.startswith("https://"):
-        out["helpUri"] = info.url
+    if home and info.url.startswith("docs/"):
+        page = PurePath(info.url).relative_to("docs").with_suffix(".html").as_posix()
+        out["helpUri"] = f"{home}/{'zh/' if lang == 'zh' else ''}{page}"
     return out
 
 

@@ -6,6 +6,8 @@ what crosses over is counted. A clock that only the accelerator moves tells what
 given rates would need. Faults are injected: a memory that is too small, operators it does not have.
 
 A process has one private-use backend; it is registered at the first use, under the name `pretend`.
+Backward passes run in the calling thread: a thread of the autograd engine for this device would run
+Python, also while the interpreter ends.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 
 import torch
 
+from torchstone.observe.compat.autograd_engine import start_engine
 from torchstone.observe.compat.backends import register_python_backend
 from torchstone.observe.compat.tensors import make_wrapper_subclass
 from torchstone.observe.compat.trees import tree_map
@@ -234,6 +237,7 @@ def register() -> None:
     global _REGISTERED
     if _REGISTERED:
         return
+    start_engine()  # before the device is known: the engine then starts no thread for it
     register_python_backend(NAME)
     library = torch.library.Library("aten", "IMPL")
     library.impl("empty.memory_format", _empty, "PrivateUse1")
@@ -257,6 +261,7 @@ def pretend_accelerator(**settings: Any) -> Iterator[Accelerator]:
     register()
     before, _CURRENT = _CURRENT, Accelerator(**settings)
     try:
-        yield _CURRENT
+        with torch.autograd.set_multithreading_enabled(False):
+            yield _CURRENT
     finally:
         _CURRENT = before

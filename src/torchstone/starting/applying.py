@@ -22,6 +22,7 @@ from torchstone.starting.replacements.operators import declare_operators
 from torchstone.starting.replacements.plain_packages import put_plain
 from torchstone.starting.replacements.pretrained import replace_pretrained
 from torchstone.starting.replacements.resources import replace_resource
+from torchstone.starting.replacements.workers import fork_workers
 from torchstone.starting.stand_ins.finder import Note, StandInFinder, put_stand_in
 from torchstone.starting.supplies import (
     DeclaredOperators,
@@ -81,6 +82,8 @@ def apply_supplies(
             replace_dataset(supply.name)
         elif isinstance(supply, MadePretrained):
             replace_pretrained(note)
+    if supplies:
+        fork_workers()
     put_cuts([item for item in supplies if isinstance(item, MadeValues)])
     made = {item.path: item.form for item in supplies if isinstance(item, MadeFile)}
     replace_loaders(made, map_path)

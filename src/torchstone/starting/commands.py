@@ -27,6 +27,8 @@ _PROGRAM = re.compile(
 _RANKS = re.compile(r"nproc[-_]per[-_]node[= ](\d+)|num[-_]processes[= ](\d+)|num[-_]gpus[= ](\d+)")
 _ASSIGNED = re.compile(r"^(?:export\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*;?\s*$")
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+_SEVERAL_WORDS = re.compile(r"\[[^][\n]*\s[^][\n]*\]|<[^<>\n]*\s[^<>\n]*>|\{[^{}\n]*\s[^{}\n]*\}")
+"""What the reader is to fill in, in more than one word: `[name of the run]`."""
 _UNKNOWN = re.compile(r"[<>{}$*]|\.\.\.|^\[.*\]?$|path[/_-]to|your[_-]|\w_name(\.\w+)?$")
 """Words that a reader is to fill in."""
 _HELP = ("--help", "-h", "--version")
@@ -88,7 +90,8 @@ def _files(root: Path) -> list[Path]:
 
 def _commands(text: str, path: Path, root: Path, installed: Mapping[str, str]) -> Iterator[Command]:
     shell = _Shell(path.parent, installed)
-    for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
+    # a space after the backslash ends the command for a shell, and is not what anybody means
+    for raw in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines():
         line = raw.strip().strip("`").removeprefix("$ ").removeprefix("> ").strip()
         if line.startswith("```") or (raw.startswith("#") and path.suffix == ".md"):
             shell.folder = path.parent  # another block, or another chapter
@@ -116,6 +119,7 @@ def _below(folder: Path, name: str, root: Path) -> Path:
 
 def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Command]:
     filled = _VARIABLE.sub(lambda item: shell.variables.get(item[1], item[0]), rest)
+    filled = _SEVERAL_WORDS.sub("<value>", filled)
     try:
         words = shlex.split(filled.partition("`")[0], comments=True)
     except ValueError:
@@ -126,7 +130,8 @@ def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Comman
         is_module = place > 0 and words[place - 1] == "-m"
         name = word.replace(".", "/") if is_module else shell.installed.get(word, word)
         names = (f"{name}.py", f"{name}/__main__.py") if is_module else (name,)
-        for folder, one in itertools.product(dict.fromkeys((shell.folder, root)), names):
+        folders = dict.fromkeys((shell.folder, root, *_folders_with(names, root)))
+        for folder, one in itertools.product(folders, names):
             script = (folder / one).resolve()
             if is_script(script) and script.is_relative_to(root.resolve()):
                 arguments = _arguments(words[place + 1 :])
@@ -136,6 +141,21 @@ def _command(rest: str, line: str, shell: _Shell, root: Path) -> Iterator[Comman
                     ranked = max(1, min(count, _MOST_RANKS))
                     yield Command(inside, arguments, ranked, "" if home == "." else home)
                 return
+
+
+def _folders_with(names: tuple[str, ...], root: Path) -> Iterator[Path]:
+    """Where a script lies that a text names without its folder; nothing where there are several of the name."""
+    for name in names:
+        parts = Path(name).parts
+        if not name.endswith(".py") or ".." in parts or Path(name).is_absolute():
+            continue
+        found = [
+            path
+            for path in itertools.islice(root.rglob(parts[-1]), _MOST_FILES)
+            if path.parts[-len(parts) :] == parts and not SKIPPED & set(path.parts)
+        ]
+        if len(found) == 1:
+            yield found[0].parents[len(parts) - 1]
 
 
 def is_script(path: Path) -> bool:

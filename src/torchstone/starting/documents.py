@@ -10,7 +10,9 @@ from pathlib import Path
 from torchstone.core.files import read_regular
 from torchstone.runtime.script_start import package_root, start_script
 from torchstone.sources.notebook import read_notebook
+from torchstone.starting.console_scripts import function_to_call
 from torchstone.starting.cuts.replacing import compile_with_cuts, has_cuts
+from torchstone.starting.project import project_root
 
 _BYTES = 16 << 20
 _FENCE = re.compile(r"^\s*```\s*(\w*)")

@@ -20,7 +20,7 @@ class TensorOptions:
         config=False, positional=True, metavar="FILE",
     )  # fmt: skip
     name: str = option(
-        "", "analyse this tensor of the file in full; a part of its name will do",
+        "", "analyse this tensor of the file in full; part of its name is enough",
         "完整分析文件中的这个张量；可只写名称的一部分", config=False, metavar="NAME",
     )  # fmt: skip
     against: str = option(

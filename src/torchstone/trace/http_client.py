@@ -158,7 +158,7 @@ class HttpClient:
             again = not isinstance(error, (socket.gaierror, ssl.SSLError))
             raise ModelError(self._where, said, again=again) from None
         except (ValueError, OverflowError) as error:  # lengths of parts that are no lengths
-            said = f"an answer that is no HTTP: {error}"[:200]
+            said = f"the server did not reply with HTTP: {error}"[:200]
             raise ModelError(self._where, said, again=True) from None
         finally:
             connection.close()

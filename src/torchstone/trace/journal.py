@@ -32,6 +32,7 @@ except ImportError:  # not POSIX: threads are safe, processes should not share a
 
 NAME = "trace.jsonl"
 _MOST_LINE = 64 << 20
+_DECODER = json.JSONDecoder()
 _TASK = re.compile(rb'"task": ("(?:[^"\\\\]|\\\\.){0,200}")')
 _STEP = re.compile(rb'"step": (\d{1,9})[,}]')
 """What can still be read of a damaged line, as a rule."""
@@ -217,7 +218,12 @@ def decode(line: bytes) -> Record | None:
     if not mark or tail != b'%08x"}' % zlib.crc32(head):
         return None
     try:
-        data: object = json.loads(str(head, "utf-8") + "}")
+        text = str(head, "utf-8") + "}"
+        data, end = _DECODER.raw_decode(
+            text
+        )  # of the line itself: nothing is stripped or searched before it
+        if end != len(text):
+            return None
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from torchstone.core.codec import from_data
 
 VERSION = 1
 
@@ -61,18 +63,34 @@ class Record:
     version: int = VERSION
 
 
+class KeptTexts(Mapping[str, Kept]):
+    """The texts of a record as the journal has them, each read when it is asked for: of a long run few are."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Mapping[str, object]) -> None:
+        self._data = data
+
+    def __getitem__(self, name: str) -> Kept:
+        return from_data(Kept, self._data[name], "trace.jsonl")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
 _TYPES: dict[str, dict[str, type]] = {
     "record": {
         "id": str, "task": str, "op": str, "step": int, "action": str, "role": str, "time": float, "parent": str,
         "parsed": bool, "verdict": str, "texts": dict, "call": dict, "versions": dict, "version": int,
     },
     "call": {"model": str, "input_tokens": int, "output_tokens": int, "seconds": float, "finish_reason": str},
-    "text": {"file": str, "sha256": str, "size_bytes": int, "text": str},
 }  # fmt: skip
 _NEEDED = {
     "record": frozenset({"id", "task", "op", "step", "action", "role", "time"}),
     "call": frozenset(),
-    "text": frozenset({"file", "sha256", "size_bytes"}),
 }
 
 
@@ -93,13 +111,10 @@ def plain_record(data: dict[str, Any]) -> Record | None:
     takes; None where something is not as it is written here, so that the careful reader says what."""
     if not _is_plain("record", data):
         return None
-    texts, call = data.get("texts", {}), data.get("call", {})
-    for item in texts.values():
-        if not _is_plain("text", item):
-            return None
-    if not _is_plain("call", call) or not set(map(type, data.get("versions", {}).values())) <= {
-        str
-    }:
+    call = data.get("call")
+    if call is not None and not _is_plain("call", call):
         return None
-    kept = {name: Kept(**item) for name, item in texts.items()}
-    return Record(**{**data, "texts": kept, "call": Call(**call) if call else NO_CALL})
+    if not set(map(type, data.get("versions", {}).values())) <= {str}:
+        return None
+    texts = KeptTexts(data.get("texts", {}))
+    return Record(**{**data, "texts": texts, "call": Call(**call) if call else NO_CALL})

@@ -82,6 +82,8 @@ class Trace:
         self.redact = redactor(environment)
         """Takes secrets out of a text, as for all that is written here."""
         self._journal = Journal(self.folder, fsync)
+        self._looks: dict[Path, int] = {}
+        """The last number that a file of the conductor got: with many looks at a step, trying all takes long."""
         self._lock = threading.Lock()
         renew_after_fork(self)
         try:
@@ -280,10 +282,12 @@ class Trace:
 
     def _free(self, path: Path) -> Path:
         """The conductor may look at a step twice; the second look has files of its own."""
-        found, number = path, 1
+        number = self._looks.get(path, 1)
+        found = path if number == 1 else path.with_name(f"{path.stem}_{number}{path.suffix}")
         while (self.folder / found).exists():
             number += 1
             found = path.with_name(f"{path.stem}_{number}{path.suffix}")
+        self._looks[path] = number
         return found
 
     def _write(self, path: Path, data: bytes) -> None:

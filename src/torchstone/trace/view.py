@@ -33,6 +33,8 @@ from torchstone.trace.run import Run
 RECORDED = Text("from the record", "来自记录")
 MOST_SHOWN = 1000
 """Records that are shown one by one, the last ones: nobody reads more, and all of them are counted."""
+_MOST_DRAWN = 40
+"""Steps on the first screen: what a terminal has room for; the table has all that are shown."""
 _SHOWN = ("settings", "prompt", "reasoning", "result", "error_log", "profile")
 
 
@@ -135,7 +137,7 @@ def _answer(run: Run, records: list[Record], shown: list[Record], step: int | No
             Tile(Text("time of the model", "模型用时"),
                  "–" if seconds is None else human(seconds, "s")),
         ),
-        pictures=(_timeline(shown) if any(item.call.seconds for item in shown) else _strip(shown),),
+        pictures=(_drawn(shown),),
         next=_next(run),
     )  # fmt: skip
 
@@ -157,21 +159,30 @@ def _worked(records: list[Record]) -> list[Record]:
     return [item for item in records if item.role not in ("start", "exit")]
 
 
-def _timeline(records: list[Record]) -> Timeline:
+def _drawn(records: list[Record]) -> Timeline | Strip:
+    worked = _worked(records)
+    title = Text("Steps", "步骤")
+    if len(worked) > _MOST_DRAWN:
+        title = Text(f"The last {_MOST_DRAWN} steps", f"最后 {_MOST_DRAWN} 步")
+        worked = worked[-_MOST_DRAWN:]
+    timed = any(item.call.seconds for item in worked)
+    return _timeline(title, worked) if timed else _strip(title, worked)
+
+
+def _timeline(title: Text, records: list[Record]) -> Timeline:
     """Every step of the run; one whose time was not recorded has no length."""
     spans: list[Span] = []
     at = 0.0
-    for item in _worked(records):
+    for item in records:
         length = item.call.seconds or 0.0
         spans.append(Span(_name(item), at, length, _state(item), _note(item), item.role, _title(item)))  # fmt: skip
         at += length
-    return Timeline(Text("Steps", "步骤"), tuple(spans), "s")
+    return Timeline(title, tuple(spans), "s")
 
 
-def _strip(records: list[Record]) -> Strip:
+def _strip(title: Text, records: list[Record]) -> Strip:
     """The steps in their order, where no time is known."""
-    checks = [Check(_name(item), _state(item), _note(item)) for item in _worked(records)]
-    return Strip(Text("Steps", "步骤"), tuple(checks))
+    return Strip(title, tuple(Check(_name(item), _state(item), _note(item)) for item in records))
 
 
 def _name(item: Record) -> str:

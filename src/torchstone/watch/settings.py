@@ -49,7 +49,7 @@ class Settings:
     ranks_every: int = 20
     """Steps between two comparisons of the ranks."""
     writers: tuple[Writer, ...] = ()
-    """Other tools to write to: `writers.tensorboard.TensorBoard`, `writers.wandb.WandB`."""
+    """Other tools to write to: `writers.TensorBoard`, `writers.WandB`, `writers.MLflow`."""
     lang: str = ""
     """The language of messages, "en" or "zh"; that of the locale by default."""
 

@@ -123,6 +123,11 @@ def test_a_program_breaks_them(tmp_path: Path) -> None:
     assert found(tmp_path, **changes) == {rule: line for rule, (_, line) in FAULTS.items()}
 
 
+def test_a_schedule_that_ends_before_the_training(tmp_path: Path) -> None:
+    line = "scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(loader) // 4)"
+    assert found(tmp_path, length="len(loader) // 4") == {"EX120": line}
+
+
 def test_samples_that_depend_on_each_other_are_not_judged(tmp_path: Path) -> None:
     """A loss over the whole batch is another one for another batch: no mean of means is at fault."""
     text = PROGRAM

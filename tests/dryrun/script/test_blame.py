@@ -77,12 +77,18 @@ def test_distributions_check_values_that_are_not_there(device: str, run: Run) ->
 
 
 def test_an_unknown_value_of_the_program_is_named_and_weighs_less(run: Run) -> None:
-    report = run(
-        STEP + "if model(torch.ones(1, 4)).sum() > 3:\n    raise ValueError('too large')\n"
-    )
+    report = run(STEP + "if model(torch.ones(1, 4)).sum() > 3:\n    model(torch.ones(1, 5))\n")
     (found,) = report.findings
     assert found.severity is Severity.MEDIUM
     assert "bool(tensor) at train.py:7 is True" in found.why.say("en")
+
+
+def test_a_program_that_guards_itself_against_a_value_is_not_accused(run: Run) -> None:
+    report = run(
+        STEP
+        + "if torch.isnan(model(torch.ones(1, 4)).sum()):\n    raise ValueError('loss is nan')\n"
+    )
+    assert not report.findings
 
 
 def test_fake_tensors_are_pickled(run: Run) -> None:
@@ -116,9 +122,9 @@ def test_the_number_of_the_processor_does_not_make_it_another_device(run: Run) -
 FORK = """
 import os, sys, time, torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-from torchstone.dryrun.harness import HarnessError
+from torchstone.dryrun.harness import HarnessError, check_can_copy
 from torchstone.dryrun.ranks.play import warm_up
-from torchstone.dryrun.script.autograd_engine import check_can_copy, engine_threads, start_engine
+from torchstone.observe.compat.autograd_engine import engine_threads, start_engine
 from torchstone.dryrun.script.settings import ScriptSettings
 def backward():
     torch.ones(1, requires_grad=True).sum().backward()

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import checkpoint  # noqa: E402
 from data import Events, collate  # noqa: E402
-from model import Classifier, total_loss  # noqa: E402
+from model import Classifier, spread_of, total_loss  # noqa: E402
 
 
 def batch():
@@ -32,7 +32,7 @@ def test_loss_falls():
     losses = []
     for _ in range(20):
         optimizer.zero_grad()
-        loss = total_loss(model(tokens, keep), labels, amounts)
+        loss = total_loss(model(tokens, keep), labels, amounts, spread_of(amounts))
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -42,7 +42,7 @@ def test_loss_falls():
 def test_every_parameter_has_a_gradient():
     tokens, keep, labels, amounts = batch()
     model = Classifier()
-    total_loss(model(tokens, keep), labels, amounts).backward()
+    total_loss(model(tokens, keep), labels, amounts, spread_of(amounts)).backward()
     assert all(value.grad is not None for value in model.parameters())
 
 

@@ -61,6 +61,7 @@ _PACKAGES = (
     Part("PyYAML", _extra("yaml"), Text("cost --stages FILE.yaml", "cost --stages FILE.yaml")),
     Part("tensorboard", "pip install tensorboard", Text("watch: curves in TensorBoard", "watch：在 TensorBoard 中查看曲线")),
     Part("wandb", "pip install wandb", Text("watch: curves in Weights & Biases", "watch：在 Weights & Biases 中查看曲线")),
+    Part("mlflow", "pip install mlflow", Text("watch: curves in MLflow", "watch：在 MLflow 中查看曲线")),
     Part("pytest", "pip install pytest",
          Text("limits of cost in tests (pytest plugin); a project's tests in review",
               "在测试中限制代价（pytest 插件）；review 运行项目测试")),
@@ -76,6 +77,7 @@ _PACKAGES = (
     Part("accelerate", "pip install accelerate",
          Text("dryrun and review of programs that use it", "dryrun 与 review 运行使用 accelerate 的程序")),
     Part("mcp", _extra("mcp"), Text("torchstone mcp, for agents", "torchstone mcp，供智能体使用")),
+    Part("pygls", _extra("lsp"), Text("torchstone lsp, for editors", "torchstone lsp，供编辑器使用")),
 )  # fmt: skip
 _PROGRAMS = (
     Part("git", "install git", Text("check --since COMMIT", "check --since 提交")),

@@ -48,6 +48,11 @@ class VerifyOptions:
         "contiguous memory alone)",
         "输入的内存布局：任意，或仅问题自身的布局（适用于明确只接受连续内存的内核）", choices=("any", "own"),
     )  # fmt: skip
+    sizes: str = option(
+        "any", "sizes of the inputs: any that the problem takes, or only its own (for kernels that are documented to take "
+        "certain sizes alone)",
+        "输入的尺寸：问题可接受的任意尺寸，或仅问题自身的尺寸（适用于明确只接受特定尺寸的内核）", choices=("any", "own"),
+    )  # fmt: skip
     memory: str = option(
         "", "memory that the verdict may use, such as 12G (half of what is free by default)",
         "验证可使用的内存，例如 12G（默认为空闲内存的一半）", metavar="SIZE",
@@ -89,7 +94,7 @@ def _judge(word: str, language: str, options: VerifyOptions, common: CommonOptio
 
     given = options.words[0]
     problem = (
-        load_problem(given) if len(options.words) == 2 else problem_beside(split_function(word)[0])
+        load_problem(given) if len(options.words) == 2 else problem_beside(*split_function(word))
     )
     if language != "swft":
         needs_torch("kernel verify")
@@ -99,7 +104,7 @@ def _judge(word: str, language: str, options: VerifyOptions, common: CommonOptio
     try:
         verdict = verify(
             problem, word, language, seeds=options.seeds, timeout_seconds=options.timeout,
-            memory=options.memory, layouts=options.layouts, progress=progress,
+            memory=options.memory, layouts=options.layouts, sizes=options.sizes, progress=progress,
         )  # fmt: skip
     finally:
         progress.end()

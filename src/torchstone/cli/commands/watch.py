@@ -33,7 +33,7 @@ class WatchOptions:
         config=False, positional=True, metavar="RUN",
     )  # fmt: skip
     follow: bool = option(
-        False, "show it live, until it ends", "实时显示直到运行结束", short="-f", config=False
+        False, "follow the run until it ends", "实时显示直到运行结束", short="-f", config=False
     )
     replay: str = option(
         "", "judge this run again, with --false-alarms", "用 --false-alarms 重新判定该运行",
@@ -44,7 +44,7 @@ class WatchOptions:
         config=False, metavar="N",
     )  # fmt: skip
     what_if: str = option(
-        "", "what a cast of the gradients would lose: fp16, bf16, e5m2, e4m3, fp16:2^12 …",
+        "", "estimate what a cast of the gradients would lose: fp16, bf16, e5m2, e4m3, fp16:2^12 …",
         "把梯度转换为该格式会损失什么：fp16、bf16、e5m2、e4m3、fp16:2^12 …",
         config=False, metavar="FORMAT",
     )  # fmt: skip

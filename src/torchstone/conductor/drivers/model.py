@@ -18,6 +18,7 @@ from torchstone.conductor.choices import (
     refuse_size,
 )
 from torchstone.conductor.drivers.planner import Planner
+from torchstone.conductor.experiments.checks.check import HELPERS
 from torchstone.core.errors import TorchstoneError
 from torchstone.trace.ask import BudgetSpentError, MisfitError, ask
 from torchstone.trace.exchange import Exchange, Recorder
@@ -63,7 +64,7 @@ _SUGGEST = (
     "Find faults in the numbered source below that make training wrong without stopping it. For each give path, "
     "line, claim (one sentence), severity (HIGH, MEDIUM or LOW) and check: Python source with test functions (pytest) "
     "that import the project's modules, call them, and fail as long as the fault is there. A check must not read "
-    "source text or replace parts of the project. At most five; an empty list means: none."
+    f"source text or replace parts of the project. {HELPERS}. At most five; an empty list means: none."
 )
 _CORRECT = (
     "Correct the check of the finding below: it could not be used, and the reason follows it. Answer with that one "

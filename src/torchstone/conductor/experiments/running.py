@@ -12,14 +12,16 @@ import math
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 
 import torch  # noqa: F401  loaded once, before the forks
 
-from torchstone.conductor.experiments import BACKWARDS, FIRST_LOSS, HOLDS, accumulation
+from torchstone.conductor.experiments import BACKWARDS, FIRST_LOSS, HOLDS
 from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, record
 from torchstone.conductor.experiments.relations import all_relations
-from torchstone.conductor.experiments.subject import Subject
+from torchstone.conductor.experiments.subject import FirstRun, Subject
+from torchstone.conductor.experiments.variations import all_variations
 from torchstone.conductor.probes.processes import answers_of, used_by_children
 from torchstone.conductor.probes.rules import Shown, finding_of
 from torchstone.core.codec import from_data, to_data
@@ -35,6 +37,8 @@ from torchstone.starting.obstacles import Obstacle
 from torchstone.starting.supplies import Supply
 
 TOOL = "experiments"
+_KEPT_LOSSES = 20
+"""From each end of a run: enough to see whether they fall."""
 _HOW = Text("counted while the script ran", "脚本运行时计数")
 
 
@@ -50,11 +54,7 @@ class Outcome:
     """Rules of the relations that were decided and hold."""
     ended: str = ""
     last_lines: str = ""
-    losses: int = 0
-    first_loss: float = 0.0
-    accumulated: int = 0
-    """Backward passes of one line before the first update."""
-    accumulated_at: Place = NOWHERE
+    first: FirstRun = FirstRun()
     obstacle: Obstacle | None = None
     stack: tuple[Place, ...] = ()
 
@@ -98,23 +98,30 @@ def run_experiments(start: Start) -> Report:
             {"why": outcome.ended + printed},
         )
         gaps.append(Gap(start.script, said, command, tool=TOOL))
-    outcome = _with_accumulation(replace(start, supplies=started.supplies), command, outcome)
+    outcome = _with_variations(replace(start, supplies=started.supplies), command, outcome)
     rules = {
-        rule.id: rule.info() for module in (*all_relations(), accumulation) for rule in module.RULES
+        rule.id: rule.info()
+        for module in (*all_relations(), *all_variations())
+        for rule in module.RULES
     }
     measures = (
         Measure("steps", outcome.steps, "", _HOW, Text("optimizer steps", "优化步数"), tool=TOOL),
         Measure("calls", outcome.calls, "", _HOW, Text("calls recorded", "记录的调用"), tool=TOOL),
         Measure(
             BACKWARDS,
-            outcome.losses / max(outcome.steps, 1),
+            outcome.first.backwards / max(outcome.steps, 1),
             "",
             _HOW,
             Text("backward passes in a step", "每步反向传播次数"),
             tool=TOOL,
         ),
         Measure(
-            FIRST_LOSS, outcome.first_loss, "", _HOW, Text("first loss", "首个损失"), tool=TOOL
+            FIRST_LOSS,
+            _first_loss(outcome.first),
+            "",
+            _HOW,
+            Text("first loss", "首个损失"),
+            tool=TOOL,
         ),
         *(
             Measure(
@@ -128,14 +135,30 @@ def run_experiments(start: Start) -> Report:
     return Report(TOOL, findings, measures, tuple(gaps), rules=rules, subject=command)
 
 
-def _with_accumulation(start: Start, command: str, outcome: Outcome) -> Outcome:
-    """Two short runs more where one update is made of several backward passes."""
-    examined = accumulation.examine_accumulation(start, outcome.accumulated, outcome.accumulated_at)
-    if not examined.decided:
-        return outcome
-    found = tuple(_with_tool(finding_of(item, start.root, command)) for item in examined.shown)
-    held = () if found else tuple(rule.id for rule in accumulation.RULES)
-    return replace(outcome, findings=(*outcome.findings, *found), held=(*outcome.held, *held))
+def _with_variations(start: Start, command: str, outcome: Outcome) -> Outcome:
+    """Short runs more, where the program has what they change."""
+    shown: list[Shown] = []
+    held, gaps = list(outcome.held), list(outcome.gaps)
+    for module in all_variations() if outcome.steps else ():
+        try:
+            examined = module.examine(start, outcome.first)
+        except Exception as error:  # our own fault: it is reported, and the others go on
+            gaps.append(_own_fault(module, error, start, command))
+            continue
+        shown += examined.shown
+        if examined.decided and not examined.shown:
+            held += [rule.id for rule in module.RULES]
+    found = tuple(_with_tool(finding_of(item, start.root, command)) for item in shown)
+    findings = (*outcome.findings, *found)
+    return replace(outcome, findings=findings, held=tuple(held), gaps=tuple(gaps))
+
+
+def _own_fault(module: ModuleType, error: Exception, start: Start, command: str) -> Gap:
+    name = module.__name__.rpartition(".")[2]
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
+    said = Text(f"{name} could not be examined: {where}", f"无法检查 {name}：{where}")
+    return Gap(start.script, Message("experiments.own", said), command, tool=TOOL)
 
 
 def _written(start: Start, command: str) -> str:
@@ -149,14 +172,10 @@ def _look(start: Start, command: str) -> Outcome:
     held: list[str] = []
     gaps: list[Gap] = []
     for module in all_relations():
-        name = module.__name__.rpartition(".")[2]
         try:
             examined = module.examine(subject)
         except Exception as error:  # our own fault: it is reported, and the others go on
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
-            said = Text(f"{name} could not be examined: {where}", f"无法检查 {name}：{where}")
-            gaps.append(Gap(start.script, Message("experiments.own", said), command, tool=TOOL))
+            gaps.append(_own_fault(module, error, start, command))
             continue
         shown += examined.shown
         if examined.held is not None:
@@ -165,8 +184,6 @@ def _look(start: Start, command: str) -> Outcome:
             held += [rule.id for rule in module.RULES]
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
-    first = [item.place for item in run.losses if item.step == 0]
-    repeated = len(set(first)) == 1 and len(run.steps) > 0
     return Outcome(
         findings,
         tuple(gaps),
@@ -175,18 +192,32 @@ def _look(start: Start, command: str) -> Outcome:
         tuple(held),
         run.ended,
         run.last_lines,
-        len(run.losses),
-        _first_loss(run),
-        len(first) if repeated else 0,
-        first[0] if repeated else NOWHERE,
+        _first_run(run),
         run.obstacle,
         run.stack,
     )
 
 
-def _first_loss(run: Run) -> float:
-    first = run.losses[0].value if run.losses else 0.0
-    return first if math.isfinite(first) else 0.0
+def _first_run(run: Run) -> FirstRun:
+    places = [item.place for item in run.losses if item.step == 0]
+    repeated = len(set(places)) == 1 and len(run.steps) > 0
+    values = [item.value for item in run.losses]
+    return FirstRun(
+        tuple(
+            values
+            if len(values) <= 2 * _KEPT_LOSSES
+            else values[:_KEPT_LOSSES] + values[-_KEPT_LOSSES:]
+        ),
+        len(values),
+        run.losses[0].place if run.losses else NOWHERE,
+        len(places) if repeated else 0,
+        places[0] if repeated else NOWHERE,
+        run.autocast,
+    )
+
+
+def _first_loss(first: FirstRun) -> float:
+    return first.losses[0] if first.losses and math.isfinite(first.losses[0]) else 0.0
 
 
 def _with_tool(finding: Finding) -> Finding:

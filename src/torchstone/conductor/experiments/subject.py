@@ -13,6 +13,7 @@ from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start
 from torchstone.conductor.experiments.recording.training import TrainingRecorder
 from torchstone.conductor.probes.rules import Shown
+from torchstone.core.place import NOWHERE, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,18 @@ class Examined:
 
 
 NOTHING_TO_LOOK_AT = Examined()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """What variations need to know of the program as it is, to run it again with something changed."""
+
+    losses: tuple[float, ...] = ()
+    """Of the first and the last backward passes."""
+    backwards: int = 0
+    loss_at: Place = NOWHERE
+    accumulated: int = 0
+    """Backward passes of one line before the first update."""
+    accumulated_at: Place = NOWHERE
+    autocast: bool = False
+    """It entered a region of autocast that is switched on."""

@@ -40,6 +40,8 @@ from torchstone.core.text import Text
 
 Progress = Callable[[int, int, str], None]
 Pair = tuple[Problem, Solution]
+_MOST_CULPRITS = 3
+"""Changes that are taken out because all together bring something new: each is found by runs of its own."""
 _FIRST = ("hang", "crash")
 """What ends a program hides all that comes later: it is fixed first."""
 
@@ -218,6 +220,10 @@ class Search:
         if joint is not None and joint.tests_lost:
             self._drop_what_breaks_tests(tried)
             joint = self._judge_together(self.base, tried)
+        for _ in range(_MOST_CULPRITS):
+            if joint is None or not joint.new or not self._drop_what_brings(joint.new):
+                break
+            joint = self._judge_together(self.base, tried)
         fixed = {
             solution.id: solution.edits for _, solution in tried
             if self.verdicts[solution.id].outcome == "fixed"
@@ -265,6 +271,38 @@ class Search:
                 state="dropped", tests_lost=lost, why=why,
             )  # fmt: skip
         self.base = Tree(self.before, kept)
+
+    def _drop_what_brings(self, new: tuple[Finding, ...]) -> bool:
+        """Take out the one accepted change without which a new finding does not come; False where there is none.
+        Those that change the file of the finding are asked first."""
+        found = new[0]
+        ran = {result.job for result in self.before.execution.results}
+        jobs = [job for job in self.before.plan.jobs if job.tool == found.tool and job.id in ran]
+        touching = [
+            name
+            for name, edits in self.base.parts.items()
+            if any(edit.path == found.path for edit in edits)
+        ]
+        others = [name for name in self.base.parts if name not in touching]
+        for name in (*reversed(touching), *reversed(others)):
+            if time.monotonic() > self.until:
+                return False
+            rest = {one: edits for one, edits in self.base.parts.items() if one != name}
+            tree = Tree(self.before, rest)
+            there = [item for report in tree.reports(jobs) for item in report.findings]
+            # its line is another one without the change: the rule and the file say enough
+            if any((item.rule, item.path) == (found.rule, found.path) for item in there):
+                continue
+            why = Text(
+                f"it brings a new finding: {found.rule} at {found.path}:{found.line}",
+                f"它带来新问题：{found.path}:{found.line} 的 {found.rule}",
+            )
+            self.verdicts[name] = replace(
+                self.verdicts[name], outcome="regressed", state="dropped", why=why, new=new
+            )
+            self.base = tree
+            return True
+        return False
 
     def unmasked(self) -> tuple[Finding, ...]:
         """What came to light with accepted changes and is still there at the end."""

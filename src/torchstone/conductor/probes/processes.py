@@ -50,6 +50,7 @@ def _child(work: Callable[[], str], file: Path) -> None:
     try:
         os.setpgid(0, 0)
         _limit_cpu()
+        tempfile.tempdir = str(file.parent)  # what the work leaves behind goes with this folder
         answer = work()
         part = file.with_suffix(".part")
         part.write_text(answer, "utf-8")

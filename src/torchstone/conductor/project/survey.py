@@ -25,6 +25,7 @@ from torchstone.sources.project import parse
 from torchstone.sources.source import Source, decode
 from torchstone.sources.versions import project_torch
 from torchstone.starting.commands import is_script
+from torchstone.starting.console_scripts import find_console_scripts
 from torchstone.starting.documents import python_blocks, python_of
 
 _MOST_PLACES = 12
@@ -84,6 +85,8 @@ def survey(root: Path) -> ProjectFacts:
     for file in (*files, *_bare_scripts(root)):
         _read_file(file, root, found)
     _note_examples(root, found)
+    for script in find_console_scripts(root):
+        found.entries.setdefault(script.path, (script.path in found.training, False))
     return ProjectFacts(
         name=root.resolve().name,
         files=len(files),

@@ -178,7 +178,7 @@ def problems_markdown(found: Interpretation, lang: str) -> str:
         out.append(f"{'更早的问题' if zh else 'older problems'}: {found.older}")
     if found.counted:
         out.append(
-            ("只计数：" if zh else "counted only: ")
+            ("未列出：" if zh else "not shown: ")
             + ", ".join(f"{name} {count}" for name, count in found.counted.items())
         )
     out += ["", f"## {'已排除' if zh else 'Set aside'} ({len(found.set_aside)})", ""]

@@ -121,12 +121,12 @@ def _about(made: Outcome) -> tuple[Fact, ...]:
                 f"{facts.name}：{facts.files} 个文件，{facts.lines:,} 行",
             ),
         ),
-        Fact(Text("uses", "使用"), ", ".join(found) or Text("nothing special", "无特殊特性")),
+        *([Fact(Text("uses", "使用"), ", ".join(found))] if found else []),
         Fact(Text("goals", "目标"), Text(
             ", ".join(scope.goals), "、".join(_GOALS_ZH.get(goal, goal) for goal in scope.goals)
         )),
         Fact(Text("depth", "深度"), scope.depth),
-        Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios) or "-"),
+        *([Fact(Text("scenarios", "场景"), ", ".join(scope.scenarios))] if scope.scenarios else []),
         Fact(Text("led by", "主导"), _PLANNER if made.driver == _PLANNER.en else made.driver),
     )  # fmt: skip
 
@@ -181,7 +181,7 @@ def _tiles(made: Outcome, worst: int, proven: int) -> tuple[Tile, ...]:
              Text("passed before any change", "修改前通过") if tests.state == "ran" else "",
              "bad" if tests.failed else "plain"),
         Tile(Text("set aside", "已排除"), str(len(found.set_aside)),
-             Text(counted and f"counted only: {counted}", counted and f"只计数：{counted}")),
+             Text(counted and f"not shown: {counted}", counted and f"未列出：{counted}")),
         Tile(Text("work", "用时"), human(made.execution.seconds + made.verification.seconds, "s"),
              Text(f"{cpu:.0f} s of CPU in tools", f"工具 CPU {cpu:.0f} 秒")),
     )  # fmt: skip
@@ -256,7 +256,7 @@ def _checkpoints(made: Outcome) -> tuple[Evidence, ...]:
 def _not_looked_at(made: Outcome) -> tuple[Evidence, ...]:
     rows = [
         (item.tool, item.why, Text(item.close, item.close_zh or item.close))
-        for item in made.plan.skipped
+        for item in made.skipped
     ]
     rows += [
         (gap.subject, Text(gap.reason.say("en"), gap.reason.say("zh")), Text(gap.close, gap.say_close("zh")))

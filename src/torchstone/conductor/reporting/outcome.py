@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from torchstone.conductor.checkpoints import CheckpointResult
+from torchstone.conductor.jobs.job import Skipped
 from torchstone.conductor.phases.design import Design, Solution
 from torchstone.conductor.phases.execute import Execution
 from torchstone.conductor.phases.guide import Guide
@@ -46,6 +47,12 @@ class Outcome:
 
     coverage: Coverage = Coverage((), wanted=False)
     """How far the programs of the project came."""
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Tools that did not run, those left out that were asked for later: an agent hands in checks while it reads."""
+        ran = {result.tool for result in self.execution.results}
+        return tuple(item for item in self.plan.skipped if item.tool not in ran)
 
     @property
     def undo(self) -> str:

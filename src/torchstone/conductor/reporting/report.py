@@ -155,5 +155,5 @@ def _skipped(made: Outcome) -> tuple[Gap, ...]:
             tool=TOOL,
             close_zh=item.close_zh,
         )
-        for item in made.plan.skipped
+        for item in made.skipped
     )

@@ -20,7 +20,7 @@ def version() -> str:
 def offer(request: Request) -> Offer:
     return (Job(
         NAME, NAME, LAYER, (NAME, "."), request.scope.seconds,
-        Text("types that do not fit; a plugin that the configuration names runs behind walls", "类型不一致；配置中指定的插件在隔离环境内运行"),
+        Text("types that do not fit; a plugin that the configuration names runs in a sandbox", "类型不一致；配置中指定的插件在隔离环境内运行"),
         Text("counted; listed where they explain a problem", "只计数；能解释问题时才列出"),
         runs_project=True,
     ),)  # fmt: skip

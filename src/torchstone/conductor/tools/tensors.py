@@ -27,7 +27,7 @@ def offer(request: Request) -> Offer:
     files = request.facts.checkpoints
     if not files:
         return Skipped(
-            NAME, Text("no checkpoint lies in the project", "项目中没有检查点文件"),
+            NAME, Text("no checkpoint found in the project", "项目中没有检查点文件"),
             "torchstone tensor FILE",
         )  # fmt: skip
     return tuple(

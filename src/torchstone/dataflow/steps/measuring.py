@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from torchstone.core.errors import TorchstoneError
@@ -28,6 +27,7 @@ from torchstone.dataflow.steps.spans import Division, Span, divide
 from torchstone.dataflow.tracing.instrument import is_user_file
 from torchstone.dataflow.tracing.sampling import Spot, ThreadSampler
 from torchstone.dataflow.tracing.tracer import without_our_frames
+from torchstone.observe.training import TRAINING, StepEnds
 
 _FIRST = 2
 """Optimizer steps before the first that counts: they make state, pick kernels and start workers."""
@@ -99,7 +99,7 @@ def measure_steps(options: StepsOptions) -> Outcome:
     sampler = _TimedSampler(times)
     begun = False
 
-    def stepped(*_: object) -> None:
+    def stepped(_: StepEnds) -> None:
         nonlocal begun
         outcome.seen += 1
         if outcome.seen == _FIRST:
@@ -111,11 +111,11 @@ def measure_steps(options: StepsOptions) -> Outcome:
         elif outcome.seen >= _FIRST + options.steps:
             raise _Enough
 
-    hook = register_optimizer_step_post_hook(stepped)
+    hook = TRAINING.subscribe(stepped, StepEnds)
     try:
         outcome.failure = _run(options)
     finally:
-        hook.remove()
+        hook.close()
         sampler.stop()
         if begun:
             running.stop()

@@ -48,7 +48,7 @@ def graph_picture(
     ]
     vertices = [_vertex(node, classes.get(node.node_id, node.node_id), devices) for node in shown]
     how = Text(
-        "boxes of one structure are folded; the arrows are data",
+        "repeated operators are grouped; arrows show data flow",
         "结构相同的算子已折叠；箭头表示数据",
     )
     stages = (

@@ -22,8 +22,8 @@ from torch import nn
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.place import Place
 from torchstone.dryrun.compiling.recorded_calls import Compiled, shape_of
+from torchstone.dryrun.harness import check_can_copy
 from torchstone.dryrun.record import Compilation, CompileNote
-from torchstone.dryrun.script.autograd_engine import check_can_copy
 from torchstone.dryrun.script.budget import stop_clocks
 from torchstone.dryrun.script.fakes.answers import scalar_for
 from torchstone.dryrun.script.patches import restore_all

@@ -23,6 +23,7 @@ import torch
 import torch.distributed as dist
 
 from torchstone.core.codec import to_data
+from torchstone.dryrun.harness import check_can_copy
 from torchstone.dryrun.ranks.coordinator import Coordinator, Played
 from torchstone.dryrun.ranks.process.choices import Choices
 from torchstone.dryrun.ranks.process.install import (
@@ -39,10 +40,10 @@ from torchstone.dryrun.ranks.process.set_order import order_sets_by_rank
 from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.script.autograd_engine import check_can_copy, start_engine
 from torchstone.dryrun.script.fakes.lazy import make_mode
 from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
 from torchstone.dryrun.script.world import World, run_program
+from torchstone.observe.compat.autograd_engine import start_engine
 from torchstone.observe.compat.groups import make_fake_store
 
 _fork = os.fork

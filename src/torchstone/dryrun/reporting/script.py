@@ -46,6 +46,8 @@ def report_on_script(subject: str, outcome: Outcome, device: Device | None = Non
         if record.error is None and comes_from_supplies(record.stop, outcome.supplies):
             gaps.append(supplies_do_not_fit(record, outcome.supplies))
             record = replace(record, stop=None)
+        if record.branch is not None and record.stop is not None and record.stop.own_raise:
+            continue  # the program guards itself against a value that nobody has seen
         assumed = record.branch or assumed_size(record)
         findings += [_rest_on_assumption(item, assumed) for item in findings_of(record)]
         findings += fit_findings(record.memory, device)

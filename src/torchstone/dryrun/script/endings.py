@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import traceback
+from collections.abc import Iterator
 from dataclasses import replace
+from types import TracebackType
 
 from torchstone.core.place import Place
 from torchstone.dryrun.harness import HarnessError
@@ -93,6 +96,7 @@ def failed(session: Session, error: BaseException) -> Record:
         cause=cause,
         stack=own_stack(error),
         obstacle=obstacle,
+        own_raise=is_own_raise(error),
     )
     guessed = any(isinstance(item, MadeValues) for item in session.settings.supplies)
     if refused is not None and stop.cause == "program" and not guessed:
@@ -120,6 +124,24 @@ def cause_of(error: BaseException) -> str:
         if isinstance(one, HarnessError):
             return "harness"
     return "program"
+
+
+_RAISES = dis.opmap["RAISE_VARARGS"]
+"""What `raise` and `assert` are compiled to."""
+
+
+def is_own_raise(error: BaseException) -> bool:
+    """Whether the innermost frame is the program's own and stands at a `raise` or `assert`."""
+    steps = list(_steps_of(error.__traceback__))
+    if not steps or PROGRAM.kind_of(steps[-1].tb_frame.f_code.co_filename) != OWN:
+        return False
+    return steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISES
+
+
+def _steps_of(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
 
 
 _SLIPS = (AttributeError, NameError, LookupError, AssertionError, TypeError, RecursionError)

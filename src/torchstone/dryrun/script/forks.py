@@ -17,8 +17,8 @@ from typing import Protocol
 
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.text import Text
+from torchstone.dryrun.harness import check_can_copy
 from torchstone.dryrun.record import Assumption, Record
-from torchstone.dryrun.script.autograd_engine import check_can_copy
 from torchstone.dryrun.script.budget import start_clocks
 from torchstone.dryrun.script.session import Session
 from torchstone.observe.where import PROGRAM

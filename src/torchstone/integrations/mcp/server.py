@@ -349,16 +349,15 @@ def _paged(text: str, cursor: int) -> a.TextAnswer:
 
 def _rules_of_runs() -> dict[str, RuleInfo]:
     """Of experiments, probes and dry runs; loading them loads torch."""
-    from torchstone.conductor.experiments import accumulation
     from torchstone.conductor.experiments.against_one import comparing
     from torchstone.conductor.experiments.relations import all_relations
+    from torchstone.conductor.experiments.variations import all_variations
     from torchstone.conductor.probes.checks import all_checks
     from torchstone.conductor.probes.ranks import ALL_RULES
     from torchstone.dryrun import rules
 
-    found = [
-        rule for module in (*all_relations(), accumulation, comparing) for rule in module.RULES
-    ]
+    modules = (*all_relations(), *all_variations(), comparing)
+    found = [rule for module in modules for rule in module.RULES]
     found += [*(module.RULE for module in all_checks().values()), *ALL_RULES]
     shown = {rule.id: rule.info() for rule in found}
     return shown | {rule.id: rule.info() for rule in (*rules.SINGLE_PROCESS, *rules.RANKS)}

@@ -10,6 +10,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
+from torchstone.conductor.experiments.checks.check import HELPERS
 from torchstone.core.errors import TorchstoneError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,7 +20,8 @@ RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True)
 CHECK_FORM = (
     "Python source with test functions (pytest) that import and call the project's own code and fail as long "
-    "as the fault is there; no reading of source text, no patching; it runs in a sandbox with three seeds"
+    "as the fault is there; no reading of source text, no patching; it runs in a sandbox with three seeds; "
+    + HELPERS
 )
 
 

@@ -6,6 +6,7 @@ from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.limits import MORE_MEMORY
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both, call_trouble
@@ -23,24 +24,14 @@ GATE = Gate(
     stops=True,
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        print("PASS")
-        return (x + x.abs()) / 2 if torch.isfinite(x).all() else torch.relu(x)
-""",
+        "torch": torch_sample("""print("PASS")
+return (x + x.abs()) / 2 if torch.isfinite(x).all() else torch.relu(x)
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        print("PASS")
-        raise ValueError("not today")
-""",
+        "torch": torch_sample("""print("PASS")
+raise ValueError("not today")
+"""),
     },
 )
 

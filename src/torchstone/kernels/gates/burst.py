@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.calls import Burst
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
@@ -40,26 +41,16 @@ GATE = Gate(
     ),
     problem="variance",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        centred = x - x.mean(dim=-1, keepdim=True)
-        return centred.square().sum(dim=-1) / (x.shape[-1] - 1)
-""",
+        "torch": torch_sample("""centred = x - x.mean(dim=-1, keepdim=True)
+return centred.square().sum(dim=-1) / (x.shape[-1] - 1)
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        if not self.training:
-            x = x[..., ::2]
-        centred = x - x.mean(dim=-1, keepdim=True)
-        return centred.square().sum(dim=-1) / (x.shape[-1] - 1)
-""",
+        "torch": torch_sample("""if not self.training:
+    x = x[..., ::2]
+centred = x - x.mean(dim=-1, keepdim=True)
+return centred.square().sum(dim=-1) / (x.shape[-1] - 1)
+"""),
     },
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import c_sample, torch_sample
+from torchstone.kernels.messages.to_referee import FindProbes, Probes
 from torchstone.kernels.sessions.calls import POISONED, Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.causes import advice_for
@@ -91,33 +93,15 @@ class ModelNew(torch.nn.Module):
         relu(x.numpy(), y.numpy())
         return y
 """,
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.where(x < -100, x, torch.relu(x))
-""",
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-void relu(const float *x, float *y, long n) {
+        "torch": torch_sample("""return torch.where(x < -100, x, torch.relu(x))
+"""),
+        "c": c_sample("""void relu(const float *x, float *y, long n) {
   long i = 0;
   for (; i + 8 <= n; i += 8)
     for (long j = i; j < i + 8; j++) y[j] = x[j] < 0 ? 0 : x[j];
   for (; i < n; i++) y[i] = x[i];
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
 )
 
@@ -134,7 +118,18 @@ def check(run: Run) -> GateResult:
         advice = advice_for(wrong)
         return GateResult(GATE.name, "failed", joined(texts, 4), (table, *pictures(wrong)),
                           remedy=advice.remedy, why=advice.why)  # fmt: skip
+    if run.facts.constant and _would_accept_anything(run):
+        return GateResult(GATE.name, "undecided", Text(
+            "the reference gives one value in every family: many a kernel would",
+            "参考在所有类别中的输出处处相同：许多内核也会如此",
+        ))  # fmt: skip
     return GateResult(GATE.name, "passed", joined(_notes(run)))
+
+
+def _would_accept_anything(run: Run) -> bool:
+    """No family tells the reference from one number everywhere."""
+    found = run.ask_referee(FindProbes(), Probes).found
+    return any(name in found and not found[name] for name in ("zeros", "constant"))
 
 
 def _notes(run: Run) -> list[Text]:
@@ -164,6 +159,12 @@ def _notes(run: Run) -> list[Text]:
     if run.own_layouts:
         notes.append(Text("in the problem's own memory layout only (--layouts own)",
                           "仅限问题自身的内存布局（--layouts own）"))  # fmt: skip
+    if run.own_sizes:
+        notes.append(
+            Text(
+                "at the problem's own sizes only (--sizes own)", "仅限问题自身的尺寸（--sizes own）"
+            )
+        )
     if main.skipped:
         names = ", ".join(sorted(main.skipped))
         notes.append(Text(f"not for this problem: {names}", f"不适用于此问题：{names}"))

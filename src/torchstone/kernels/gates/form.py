@@ -6,6 +6,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import COMPARED, form_text, joined
 
@@ -21,22 +22,12 @@ GATE = Gate(
     stops=True,
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.clamp_min(x.t().contiguous(), 0).t()
-""",
+        "torch": torch_sample("""return torch.clamp_min(x.t().contiguous(), 0).t()
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x).reshape(-1)
-""",
+        "torch": torch_sample("""return torch.relu(x).reshape(-1)
+"""),
         "numpy": """import numpy as np
 import torch
 

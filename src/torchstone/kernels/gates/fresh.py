@@ -6,6 +6,7 @@ from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.calls import LAID_OUT
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both
@@ -27,15 +28,10 @@ GATE = Gate(
     remedy=Text("allocate the outputs in every call", "在每次调用中分配输出"),
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        torch.clamp(x, min=0, out=y)
-        return y
-""",
+        "torch": torch_sample("""y = torch.empty_like(x)
+torch.clamp(x, min=0, out=y)
+return y
+"""),
     },
     bad={
         "torch": """import torch

@@ -6,6 +6,7 @@ from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both
 
@@ -20,22 +21,12 @@ GATE = Gate(
     remedy=Text("write into a buffer of its own", "写入独立的缓冲区"),
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return x.clone().clamp_(min=0)
-""",
+        "torch": torch_sample("""return x.clone().clamp_(min=0)
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return x.clamp_(min=0).clone()
-""",
+        "torch": torch_sample("""return x.clamp_(min=0).clone()
+"""),
     },
 )
 

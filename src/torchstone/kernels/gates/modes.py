@@ -113,7 +113,7 @@ def check(run: Run) -> GateResult:
 
 
 def _has_none() -> GateResult:
-    return GateResult(GATE.name, "passed", Text("it has none", "没有模式或状态"))
+    return GateResult(GATE.name, "skipped", Text("it has none", "没有模式或状态"))
 
 
 def _only_evaluated(why: str) -> GateResult:
@@ -139,7 +139,8 @@ def _lived(run: Run, facts: Modes) -> list[Text]:
     found = _evaluated(run, session, facts, 0, trained)
     for case in facts.trained:
         found += _trained(run, session, facts, case, trained)
-    for number in (*facts.others, 0):
+    others = [] if run.own_sizes else facts.others
+    for number in (*others, 0):
         found += _evaluated(run, session, facts, number, trained)
     session.end(late=True)
     return found

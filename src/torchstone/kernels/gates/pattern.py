@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import NOTHING, Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import c_sample, torch_sample
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.causes import advice_for
 from torchstone.kernels.verdicts.said import UNANSWERED, call_table, joined, wrong_text
@@ -25,40 +26,17 @@ GATE = Gate(
     ),
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.where(x < 0, torch.zeros_like(x), x)
-""",
+        "torch": torch_sample("""return torch.where(x < 0, torch.zeros_like(x), x)
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.where(x > 0, x, torch.zeros_like(x))
-""",
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-#include <math.h>
+        "torch": torch_sample("""return torch.where(x > 0, x, torch.zeros_like(x))
+"""),
+        "c": c_sample("""#include <math.h>
 void relu(const float *x, float *y, long n) {
   for (long i = 0; i < n; i++) y[i] = fmaxf(x[i], 0.0f);
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
 )
 
@@ -84,7 +62,7 @@ def _conventions(run: Run) -> Text:
     if not count:
         return NOTHING
     return Text(
-        f"{count} elements are not finite where attention sees no key, a square overflows or nothing "
-        "is reduced; torch gives a number there by convention, and both are accepted",
-        f"{count} 个元素在注意力看不到任何键、平方溢出或没有元素可归约处不是有限数；torch 在此按惯例给出数值，两者均接受",
+        f"{count} elements are not finite where attention sees no key, a square overflows, a mask "
+        "hides them or nothing is reduced; the reference gives a number there by convention, and both are accepted",
+        f"{count} 个元素在注意力看不到任何键、平方溢出、被掩码遮住或没有元素可归约处不是有限数；参考在此按惯例给出数值，两者均接受",
     )

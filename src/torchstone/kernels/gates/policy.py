@@ -7,6 +7,7 @@ from torchstone.core.text import Text
 from torchstone.kernels.c.source import Fault
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.policy.check import breaches
 from torchstone.kernels.policy.reasons import C_SOURCE, QUESTION
 from torchstone.kernels.policy.syntax import Breach
@@ -29,13 +30,8 @@ GATE = Gate(
     stops=True,
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.clamp(x, min=0)
-""",
+        "torch": torch_sample("""return torch.clamp(x, min=0)
+"""),
     },
     bad={
         "torch": """import sys

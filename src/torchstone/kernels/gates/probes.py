@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.messages.to_referee import FindProbes, Probes
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import UNANSWERED, both, joined
@@ -43,13 +44,8 @@ def get_init_inputs():
     return []
 ''',
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.clamp(x, min=0)
-""",
+        "torch": torch_sample("""return torch.clamp(x, min=0)
+"""),
     },
     bad={},
 )

@@ -12,6 +12,7 @@ from torchstone.kernels.c.replay import in_a_row, pack_calls
 from torchstone.kernels.c.source import CSource
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import c_sample
 from torchstone.kernels.sessions.calls import Call
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import both, joined
@@ -30,32 +31,15 @@ GATE = Gate(
     needs_all=True,
     problem="relu",
     good={
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-#include <stdint.h>
+        "c": c_sample("""#include <stdint.h>
 static float clipped(float x) { return x < 0 ? 0 : x; }
 void relu(const float *x, float *y, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = clipped(x[i]);
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
     bad={
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-void relu(const float *x, float *y, long n) {
+        "c": c_sample("""void relu(const float *x, float *y, long n) {
   float next = n ? x[0] : 0;
   for (long i = 0; i < n; i++) {
     float value = next;
@@ -63,16 +47,7 @@ void relu(const float *x, float *y, long n) {
     y[i] = value < 0 ? 0 : value;
   }
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
 )
 

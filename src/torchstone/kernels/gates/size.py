@@ -6,6 +6,7 @@ from torchstone.core.evidence import Command
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import OWN_SIZE, GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.full_size_run import FullSizeRun, run_in_full
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
@@ -50,25 +51,15 @@ GATE = Gate(
     needs_all=True,
     problem=_PROBLEM,
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.where(x < 0, torch.zeros_like(x), x)
-""",
+        "torch": torch_sample("""return torch.where(x < 0, torch.zeros_like(x), x)
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.clamp(x, min=0)
-        if x.shape[0] > 1050:
-            y[1050] = 0
-        return y
-""",
+        "torch": torch_sample("""y = torch.clamp(x, min=0)
+if x.shape[0] > 1050:
+    y[1050] = 0
+return y
+"""),
     },
 )
 _HOW = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import (
     UNANSWERED,
@@ -27,14 +28,9 @@ GATE = Gate(
     remedy=Text("compute every answer from its inputs", "每个结果都由其输入计算得出"),
     problem="softmax",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        e = torch.exp(x - x.amax(dim=-1, keepdim=True))
-        return e / e.sum(dim=-1, keepdim=True)
-""",
+        "torch": torch_sample("""e = torch.exp(x - x.amax(dim=-1, keepdim=True))
+return e / e.sum(dim=-1, keepdim=True)
+"""),
     },
     bad={
         "torch": """import torch

@@ -6,10 +6,12 @@ from torchstone.core.evidence import Number
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.messages.to_candidate import Mode
 from torchstone.kernels.messages.to_referee import FindModes, MeasureSpeed, Modes, Speed
 from torchstone.kernels.sessions.bad_problem import LargeProblemError
 from torchstone.kernels.sessions.full_size_run import prepare_question
+from torchstone.kernels.sessions.limits import LimitError
 from torchstone.kernels.sessions.repeating import Origin, origin_in
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.stopwatch import (
@@ -55,13 +57,8 @@ GATE = Gate(
     needs_all=True,
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return torch.clamp(x, min=0)
-""",
+        "torch": torch_sample("""return torch.clamp(x, min=0)
+"""),
     },
     bad={},
 )
@@ -100,7 +97,7 @@ def check(run: Run) -> GateResult:
         return GateResult(
             GATE.name, "skipped", Text("it ended while it was timed", "计时时进程结束")
         )
-    except LargeProblemError:
+    except (LargeProblemError, LimitError):
         return GateResult(GATE.name, "skipped", _NO_MEMORY)
     except UntimedError as refused:
         return GateResult(GATE.name, "failed", refused.what)

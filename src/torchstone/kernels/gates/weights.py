@@ -90,7 +90,7 @@ class ModelNew(torch.nn.Module):
 def check(run: Run) -> GateResult:
     main = run.main
     if not main.weights:
-        return GateResult(GATE.name, "passed", Text("it has none", "该问题没有权重"))
+        return GateResult(GATE.name, "skipped", Text("it has none", "该问题没有权重"))
     if not main.named:
         return GateResult(GATE.name, "undecided", Text(
             "they could not be changed: their names and contents are not the problem's",

@@ -6,6 +6,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample, triton_relu
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import COUNTED, both
 
@@ -25,25 +26,12 @@ GATE = Gate(
     implementations=("triton", "numba", "c", "numpy"),
     problem="relu",
     good={
-        "triton": """import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+        "triton": triton_relu("""@triton.jit
 def relu(x, y, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < n)
     tl.store(y + at, tl.where(value < 0, 0.0, value), mask=at < n)
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        relu[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
-        return y
-""",
+"""),
     },
     bad={
         "triton": """import torch
@@ -64,13 +52,8 @@ class ModelNew(torch.nn.Module):
         copy[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
         return y
 """,
-        "numpy": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return x.clamp(min=0)
-""",
+        "numpy": torch_sample("""return x.clamp(min=0)
+"""),
         "c": """import numpy as np
 import torch
 from torchstone_kernel import library

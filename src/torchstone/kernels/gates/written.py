@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import torch_sample
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import call_table, joined, unwritten_text
 
@@ -22,26 +23,16 @@ GATE = Gate(
     ),
     problem="relu",
     good={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        y.copy_(torch.clamp(x, min=0))
-        return y
-""",
+        "torch": torch_sample("""y = torch.empty_like(x)
+y.copy_(torch.clamp(x, min=0))
+return y
+"""),
     },
     bad={
-        "torch": """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        y[:, :-1] = torch.clamp(x[:, :-1], min=0)
-        return y
-""",
+        "torch": torch_sample("""y = torch.empty_like(x)
+y[:, :-1] = torch.clamp(x[:, :-1], min=0)
+return y
+"""),
     },
 )
 

@@ -8,6 +8,7 @@ from torchstone.core.pictures import Table
 from torchstone.core.text import Text
 from torchstone.kernels.gate import Gate
 from torchstone.kernels.gate_result import GateResult
+from torchstone.kernels.gate_samples import c_sample
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.verdicts.said import COUNTED, both, joined
 
@@ -25,23 +26,10 @@ GATE = Gate(
     ),
     problem="relu",
     good={
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-void relu(const float *x, float *y, long n) {
+        "c": c_sample("""void relu(const float *x, float *y, long n) {
   for (long i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
     bad={
         "triton": """import torch
@@ -63,24 +51,11 @@ class ModelNew(torch.nn.Module):
         relu[(triton.cdiv(x.numel(), 512),)](x, y, x.numel(), BLOCK=512)
         return y
 """,
-        "c": """import torch
-from torchstone_kernel import library
-
-C_SOURCE = r'''
-void relu(const float *x, float *y, long n) {
+        "c": c_sample("""void relu(const float *x, float *y, long n) {
   for (long i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
   y[n] = 0;
 }
-'''
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        library.relu(x, y, x.numel())
-        return y
-""",
+"""),
     },
 )
 

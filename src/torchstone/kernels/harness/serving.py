@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from torchstone.core.codec import prepare_classes
 from torchstone.kernels.harness.calling.told import told
-from torchstone.kernels.messages.codec import prepare_readers
 from torchstone.kernels.messages.to_referee import Opened
 from torchstone.kernels.sessions.wire import WireError, receive, send
 
@@ -36,7 +36,7 @@ def serve(channel: socket.socket, walls: dict[str, str], service: Service[S]) ->
     """Answer until the parent hangs up; errors are answers, too."""
     torch.set_num_threads(1)
     kinds: list[type[Any]] = [*service.opening, *service.answers, *service.before]
-    prepare_readers(kinds)
+    prepare_classes(kinds)
     server: S | None = None
     while True:
         try:

@@ -19,7 +19,7 @@ import socket
 import time
 from pathlib import Path
 
-from torchstone.kernels.messages.codec import from_wire, prepare_readers, to_wire
+from torchstone.core.codec import from_data, prepare_classes, to_data
 from torchstone.kernels.messages.to_zygote import Fork, Forked, Program, Reap, Reaped, Started
 from torchstone.sandbox import cell
 from torchstone.sandbox.small_root import enter_small_root
@@ -63,11 +63,11 @@ def _serve(control: socket.socket, children: set[int], outside: int) -> None:
             return
         message = json.loads(data)
         if message["is"] == Fork.__name__:
-            pid = _fork(from_wire(Fork, message["message"]), handles, control, outside)
+            pid = _fork(from_data(Fork, message["message"]), handles, control, outside)
             children.add(pid)
             _tell(control, Forked(pid))
         else:
-            pid = from_wire(Reap, message["message"]).pid
+            pid = from_data(Reap, message["message"]).pid
             children.discard(pid)
             _, status, used = os.wait4(pid, 0)
             _tell(control, Reaped(status, used.ru_utime + used.ru_stime))
@@ -76,7 +76,7 @@ def _serve(control: socket.socket, children: set[int], outside: int) -> None:
 
 
 def _tell(control: socket.socket, message: Started | Forked | Reaped) -> None:
-    control.sendall(json.dumps(to_wire(message)).encode())
+    control.sendall(json.dumps(to_data(message)).encode())
 
 
 def _clear_up(children: set[int], outside: int) -> None:
@@ -111,7 +111,7 @@ def _load(names: list[str]) -> dict[str, str]:
         except Exception as error:  # a broken installation is told like a missing one
             loaded[name] = f"!{type(error).__name__}: {error}"[:300]
             continue
-        prepare_readers(getattr(module, "ANSWERS", ()))  # once for all children
+        prepare_classes(getattr(module, "ANSWERS", ()))  # once for all children
         loaded[name] = str(getattr(module, "__version__", ""))
     return loaded
 

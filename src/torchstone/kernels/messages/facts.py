@@ -79,7 +79,7 @@ class OutputFacts:
     whole: Wrong | None = None
     error: Wrong | None = None
     convention: int = 0
-    """Elements that are not finite where torch's are by its own choice."""
+    """Elements that are not finite where the reference's are by convention."""
 
     def of_kind(self, kind: str) -> Wrong | None:
         """What is wrong in one of the ways that `WRONG` names."""

@@ -283,7 +283,13 @@ def _shape(tree: ast.Module) -> Iterator[Breach]:
         if not assigned:
             yield Breach(0, Text("defines no class ModelNew", "没有定义 ModelNew 类"))
         else:
-            yield Breach(0, Text("ModelNew is no class of its own", "ModelNew 不是自己的类"))
+            yield Breach(
+                0,
+                Text(
+                    "ModelNew must be a class defined in this file",
+                    "ModelNew 必须是本文件中定义的类",
+                ),
+            )
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             if node.name in _REFERENCE:

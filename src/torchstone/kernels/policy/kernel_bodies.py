@@ -263,7 +263,8 @@ def _only_types(statement: ast.AST, name: str, homes: dict[str, str]) -> bool:
 
 def _constants(tree: ast.Module) -> set[str]:
     """Names at the top of the file that stand for a number or a type of the kernel language."""
-    found = set()
+    found: set[str] = set()
+    imported = homes_of(tree).keys()
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
@@ -273,7 +274,8 @@ def _constants(tree: ast.Module) -> set[str]:
         )
         calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)]
         language = all("constexpr" in ast.unparse(part.func) for part in calls)
-        if plain and language:
+        read = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+        if plain and language and read <= found | imported | _INSIDE:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {item.id for item in targets if isinstance(item, ast.Name)}
     return found
@@ -297,8 +299,14 @@ def kernels_alone(source: str, implementation: str) -> str:
             if names and (constants.issuperset(names) or makes_kernel):
                 kept.append(node)
         elif isinstance(node, ast.FunctionDef) and _only_defined(node, wanted):
+            node.decorator_list = [item for item in node.decorator_list if not _is_tuner(item)]
             kept.append(node)
     return ast.unparse(ast.Module(kept, tree.type_ignores))
+
+
+def _is_tuner(node: ast.expr) -> bool:
+    """What chooses constants for a launch: a launch that is repeated names them."""
+    return isinstance(node, ast.Call) and _made_by(node) in ("autotune", "heuristics")
 
 
 def _made_by(call: ast.Call) -> str:

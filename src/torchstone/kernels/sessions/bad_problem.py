@@ -41,17 +41,31 @@ def slow_problem(name: str, seconds: float) -> InputError:
 
 
 class LargeProblemError(InputError):
-    """The reference ran out of memory; at the problem's own sizes that is a limit and no end."""
+    """The reference ran out of memory: a limit of this machine, and no fault of anybody."""
+
+    def __init__(self, name: str, limit_bytes: int) -> None:
+        size = human(limit_bytes, "B")
+        self.what = Text(
+            f"the reference ran out of memory ({size} may be used, --memory)",
+            f"参考内存不足（可用 {size}，--memory）",
+        )
+        super().__init__(
+            f"problem {name}",
+            Text(f"a reference that needs more than {size} of memory", f"参考所需内存超过 {size}"),
+            Text(f"inputs and an answer that fit into {size}", f"输入与一个答案能放入 {size}"),
+            Text("allow more with --memory, such as --memory 20G", "请用 --memory 允许更多内存，例如 --memory 20G"),
+        )  # fmt: skip
 
 
-def large_problem(name: str, limit_bytes: int) -> LargeProblemError:
-    """Not even the inputs fit into the memory that may be used."""
-    size = human(limit_bytes, "B")
-    return LargeProblemError(
+def too_large_to_keep(name: str, most_elements: int) -> InputError:
+    """Inputs of which no dozens of cases can be kept, where smaller ones may not be asked."""
+    return InputError(
         f"problem {name}",
-        Text(f"inputs that need more than {size} of memory", f"输入所需内存超过 {size}"),
-        Text(f"inputs and an answer that fit into {size}", f"输入与一个答案能放入 {size}"),
-        Text("allow more with --memory, such as --memory 20G", "请用 --memory 允许更多内存，例如 --memory 20G"),
+        Text(f"inputs of more than {most_elements:,} elements, with --sizes own",
+             f"在 --sizes own 下，输入超过 {most_elements:,} 个元素"),
+        Text("inputs that can be tried in many ways as they are", "可以按原尺寸多次尝试的输入"),
+        Text("give smaller inputs of a kind that the kernel takes in get_inputs, or leave --sizes out",
+             "请在 get_inputs 中给出内核可接受的较小输入，或省略 --sizes"),
     )  # fmt: skip
 
 

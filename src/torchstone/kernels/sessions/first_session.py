@@ -117,7 +117,8 @@ class _Course:
         """The problem's own inputs; an interpreter that would take too long gets them smaller."""
         self.main.own.append(self.run.call(self.session, cases[0]))
         rest = cases[1:]
-        if self.main.own[0].work > MOST_OWN_WORK and self.main.own[0].right:
+        costly = self.main.own[0].work > MOST_OWN_WORK and not self.run.own_sizes
+        if costly and self.main.own[0].right:
             rest = self._smaller(PlanOwnSmall) or rest
             self.main.small_own = rest is not cases[1:]
         for case in rest:
@@ -149,7 +150,9 @@ class _Course:
         size_level = 0 if work > MOST_SIZED_WORK else FULL
         cases = None
         most = 1 if self.run.facts.heavy else FEWER if work > MOST_WORK else 0
-        if work > MOST_WORK:
+        if self.run.own_sizes:
+            cases = self._of_own_sizes(most)
+        elif work > MOST_WORK:
             cases = self._smaller(lambda level: PlanFamilies(level, size_level, most))
             self.main.small = cases is not None
         if cases is None and self.session.ended is None:
@@ -165,10 +168,18 @@ class _Course:
             left -= self.main.families[-1].work
             if self.main.families[-1].ended is not None:
                 return
+        if self.run.own_sizes:
+            return
         if self._well():
             self._slender()
         if self._well():
             self._larger(size_level)
+
+    def _of_own_sizes(self, most: int) -> list[PlannedCase]:
+        """Families of values and layouts; none of other sizes."""
+        plan = self.run.ask_referee(PlanFamilies(WHOLE, 0, most or FEWER), Planned)
+        self.main.skipped |= plan.skipped
+        return [case for case in plan.cases if not case.resized]
 
     def _as_large_as_held(self, size_level: int, most: int) -> list[PlannedCase]:
         """Cases at the problem's own sizes, or smaller where these are too large for whole families;

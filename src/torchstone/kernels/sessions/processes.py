@@ -46,7 +46,12 @@ from torchstone.kernels.messages.to_referee import (
 from torchstone.kernels.policy.kernel_bodies import kernels_alone
 from torchstone.kernels.problem import Problem
 from torchstone.kernels.sessions.arena import Arena, new_file
-from torchstone.kernels.sessions.bad_problem import bad_problem, large_problem, slow_problem
+from torchstone.kernels.sessions.bad_problem import (
+    LargeProblemError,
+    bad_problem,
+    slow_problem,
+    too_large_to_keep,
+)
 from torchstone.kernels.sessions.calls import Burst, Call
 from torchstone.kernels.sessions.limits import is_out_of_memory, ran_out
 from torchstone.kernels.sessions.memory import memory_budget
@@ -65,6 +70,8 @@ _PATIENCE = 10
 """The reference may take so many times longer than a candidate: it is nobody's candidate."""
 MOST_INTERPRETED = 1 << 16
 """Elements above which an interpreter gets smaller inputs from the start."""
+MOST_OWN_SIZED = 1 << 23
+"""The same where only the problem's own sizes may be asked: a few dozen cases of 32 MB are made."""
 LARGER_INTERPRETED = 1 << 18
 """The same for a kernel that raises on inputs that were cut: a block of its own may not fit into them."""
 
@@ -76,6 +83,7 @@ class Processes:
         self, problem: Problem, candidate: Candidate, workshop: Workshop, *, seeds: int,
         timeout_seconds: float, memory_bytes: int = 0, progress: Progress | None = None,
         without_words: bool = False, own_layouts: bool = False,
+        own_sizes: bool = False,
     ) -> None:  # fmt: skip
         self.problem = problem
         self.candidate = candidate
@@ -86,6 +94,8 @@ class Processes:
         """What a candidate says when it raises stays in its process: a model would read it."""
         self.own_layouts = own_layouts
         """Inputs lie in memory only as the problem lays them out."""
+        self.own_sizes = own_sizes
+        """Inputs are as large as the problem's; nothing is cut."""
         self.memory_bytes = memory_bytes or memory_budget()
         self.arena = Arena()
         self.walls: dict[str, str] = {}
@@ -126,11 +136,11 @@ class Processes:
             if error.ended.late:
                 raise slow_problem(self.problem.name, seconds) from None
             if is_out_of_memory(None, error.ended):
-                raise large_problem(self.problem.name, self.memory_bytes) from None
+                raise LargeProblemError(self.problem.name, self.memory_bytes) from None
             raise bad_problem(self.problem.name, error.ended.reason, 0) from None
         if isinstance(answer, Told):
             if is_out_of_memory(answer, None):
-                raise large_problem(self.problem.name, self.memory_bytes)
+                raise LargeProblemError(self.problem.name, self.memory_bytes)
             said = ": ".join(part for part in (answer.kind, answer.text) if part)
             raise bad_problem(self.problem.name, said, answer.line)
         return answer, data
@@ -148,8 +158,10 @@ class Processes:
     @functools.cached_property
     def facts(self) -> Loaded:
         """The problem's own inputs, as the referee planned them."""
-        most = self._most_elements or (MOST_INTERPRETED if self.interpreted else 0)
-        found = self.ask_referee(LoadProblem(most), Loaded)
+        usual = MOST_OWN_SIZED if self.own_sizes else MOST_INTERPRETED if self.interpreted else 0
+        found = self.ask_referee(LoadProblem(self._most_elements or usual), Loaded)
+        if self.own_sizes and found.small:
+            raise too_large_to_keep(self.problem.name, MOST_OWN_SIZED)
         self.seeds = found.seeds
         return found
 

@@ -30,6 +30,7 @@ from torchstone.kernels.messages.to_referee import (
     TimeReference,
 )
 from torchstone.kernels.sessions.effort import clock_of
+from torchstone.kernels.sessions.limits import is_out_of_memory, ran_out
 from torchstone.kernels.sessions.question import Question
 from torchstone.kernels.sessions.run import Run
 from torchstone.kernels.sessions.workshop import Session
@@ -37,12 +38,10 @@ from torchstone.kernels.sessions.workshop import Session
 _WARM = 2
 """Turns that fill caches and decide how many calls one message holds."""
 _LEAST_SECONDS = 0.02
-"""What the reference shall take for one message: well above the jitter of a socket and a scheduler."""
+"""What each of the two shall take for one message: well above the jitter of a socket and a scheduler."""
 _ENOUGH_SECONDS = 30.0
 """When so much has been spent on turns, three of them are enough."""
 _FEWEST_TURNS = 3
-_MOST_SECONDS = 0.2
-"""What a turn of the slower one shall take at most, where several calls make one."""
 
 
 class UntimedError(Exception):
@@ -51,6 +50,14 @@ class UntimedError(Exception):
     def __init__(self, what: Text) -> None:
         super().__init__(what.en)
         self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many calls one message holds, for each of the two: the faster one needs more of them."""
+
+    candidate: int = 1
+    reference: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +97,38 @@ class Stopwatch:
     session: Session
     question: Question
 
-    def take(self, calls: int, judged: bool) -> Turn:
+    def take(self, calls: Calls, judged: bool) -> Turn:
         """One turn: candidate, judgement, reference, exchange."""
         ask = self.run.ask_referee
-        ask(FillFull([secrets.randbits(31) for _ in range(calls)]), Done)
+        own, other = calls.candidate, calls.reference
+        ask(FillFull([secrets.randbits(31) for _ in range(max(own, other))]), Done)
         number = secrets.randbits(31)
-        question = TimeCalls(number, self.question.for_calls(calls))
+        question = TimeCalls(number, self.question.for_calls(own))
         start = self._clock()
-        reply, _ = self.session.ask(question, Timed, seconds=self.limit_seconds(calls))
+        reply, _ = self.session.ask(question, Timed, seconds=self.limit_seconds(own))
         for pid in self.session.pids:  # what is not there now was not computed in time
             os.kill(pid, signal.SIGSTOP)
         ours = self._clock() - start
         try:
+            if isinstance(reply, Told) and is_out_of_memory(reply, None):
+                raise ran_out("timing", self.run.memory_bytes)
             if isinstance(reply, Told):
                 raise UntimedError(_RAISES)
             if reply.number != number:
                 raise UntimedError(_SILENT)
-            if judged and not ask(CheckFull(secrets.randbelow(calls)), Facts).right:
+            if judged and not ask(CheckFull(secrets.randbelow(own)), Facts).right:
                 raise UntimedError(_WRONG)
-            theirs = self._referee_seconds(TimeReference(calls))
-            empty = self._referee_seconds(TimeExchange(calls))
+            theirs = self._referee_seconds(TimeReference(other))
+            empty = self._referee_seconds(TimeExchange(other))
+            has_helpers = bool(self.session.helpers)
+            around = (
+                empty if own == other or has_helpers else self._referee_seconds(TimeExchange(own))
+            )
         finally:
             for pid in self.session.pids:
                 os.kill(pid, signal.SIGCONT)
-        ours -= self._asking_seconds(calls) if self.session.helpers else empty
-        return Turn(ours / calls, (theirs - empty) / calls, empty / calls)
+        ours -= self._asking_seconds(own) if has_helpers else around
+        return Turn(ours / own, (theirs - empty) / other, empty / other)
 
     def _clock(self) -> float:
         """Of the process that computes: the candidate's, or that of its functions where they have one.
@@ -155,7 +169,7 @@ def time_in_turns(
     `between` is called once, between two turns that nobody can foretell.
     """
     turns: list[Turn] = []
-    calls = 1
+    calls = Calls()
     chosen = secrets.randbelow(_FEWEST_TURNS)
     begun = time.monotonic()
     for number in range(rounds + _WARM):
@@ -173,8 +187,8 @@ def time_in_turns(
     return turns
 
 
-def _calls_for(turn: Turn, most: int) -> int:
-    """As many calls as make the faster one long enough for a clock and the slower one not too long."""
-    taken = (max(turn.reference_seconds, 1e-6), max(turn.candidate_seconds, 1e-6))
-    wanted = min(round(_LEAST_SECONDS / min(taken)), round(_MOST_SECONDS / max(taken)))
-    return max(1, min(wanted, most))
+def _calls_for(turn: Turn, most: int) -> Calls:
+    """As many calls of each as are long enough for a clock."""
+    taken = (turn.candidate_seconds, turn.reference_seconds)
+    wanted = (round(_LEAST_SECONDS / max(seconds, 1e-6)) for seconds in taken)
+    return Calls(*(max(1, min(count, most)) for count in wanted))

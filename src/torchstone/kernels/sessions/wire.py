@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from torchstone.kernels.messages.codec import CodecError, from_wire, to_wire
+from torchstone.core.codec import from_data, to_data
+from torchstone.core.errors import InputError
 
 HEADER_LIMIT_BYTES = 8 << 20
 BUFFER_LIMIT_BYTES = 8 << 30
@@ -36,7 +37,7 @@ def send(
 ) -> None:
     """One message: length of the header, header, buffers."""
     lengths = [memoryview(item).nbytes for item in buffers]
-    header = {"is": type(message).__name__, "message": to_wire(message), "lengths": lengths}
+    header = {"is": type(message).__name__, "message": to_data(message), "lengths": lengths}
     text = json.dumps(header, allow_nan=False).encode()
     for item in (_LENGTH.pack(len(text)) + text, *buffers):
         _send_whole(channel, memoryview(item), give_up)
@@ -67,8 +68,8 @@ def receive(
     try:
         data = json.loads(_exactly(channel, length, give_up))
         kind = {item.__name__: item for item in kinds}[data["is"]]
-        message, lengths = from_wire(kind, data["message"]), data["lengths"]
-    except (CodecError, ValueError, KeyError, TypeError, RecursionError):
+        message, lengths = from_data(kind, data["message"]), data["lengths"]
+    except (InputError, ValueError, KeyError, TypeError, RecursionError):
         raise WireError("a message that was not expected") from None
     whole = isinstance(lengths, list) and all(type(item) is int and item >= 0 for item in lengths)
     if not whole or len(lengths) > _MOST_BUFFERS:

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from torchstone.core.codec import from_data, to_data
 from torchstone.kernels.harness.zygote import FOLDER
-from torchstone.kernels.messages.codec import from_wire, to_wire
 from torchstone.kernels.messages.facts import Told
 from torchstone.kernels.messages.to_zygote import (
     Fork,
@@ -225,7 +225,7 @@ class Workshop:
 
     def _tell(self, request: Fork | Reap, handles: list[int]) -> None:
         assert self._control is not None
-        message = {"is": type(request).__name__, "message": to_wire(request)}
+        message = {"is": type(request).__name__, "message": to_data(request)}
         try:
             socket.send_fds(self._control, [json.dumps(message).encode()], handles)
         except OSError:
@@ -239,7 +239,7 @@ class Workshop:
             data = b""
         if not data:
             raise WorkshopError(f"the workshop process ended: {self._said()}")
-        return from_wire(kind, json.loads(data))
+        return from_data(kind, json.loads(data))
 
     def _said(self) -> str:
         assert self._home is not None

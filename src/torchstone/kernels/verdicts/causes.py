@@ -201,8 +201,9 @@ _FAMILIES: dict[tuple[str, ...], Advice] = {
         Text("It is right for the problem's own sizes and wrong for others that the reference takes.",
              "对题目自身的尺寸正确，对参考同样接受的其他尺寸出错。"),
         Text("check masks and loops for sizes that are no multiple of the block and for more than one "
-             "block, or raise an error for them",
-             "检查尺寸不是分块整数倍、或多于一个分块时的掩码与循环；否则应抛出错误"),
+             "block, or raise an error for them; if it is only ever given the problem's sizes, verify it with --sizes own",
+             "检查尺寸不是分块整数倍、或多于一个分块时的掩码与循环；否则应抛出错误；"
+             "若只会收到问题自身的尺寸，请用 --sizes own 验证"),
     ),
     ("tiny", "ladder", "graded"): Advice(
         Text("It is right for numbers of the usual size and loses small ones.",

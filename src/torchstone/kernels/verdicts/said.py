@@ -19,13 +19,13 @@ UNANSWERED = Text(
 )
 """Why a gate has nothing to look at."""
 TOO_SHORT = Text(
-    "too short to time: a call cannot be told apart from the exchange of messages around it",
-    "时间过短，无法计时：一次调用与前后的消息往返无法区分",
+    "too short to time: a call takes less time than the exchange of messages around it",
+    "时间过短，无法计时：单次调用被进程间通信的开销淹没",
 )
 REFERENCE_SHORT = Text(
-    "the reference is too short to time: its call cannot be told apart from the exchange of "
-    "messages around it",
-    "参考时间过短，无法计时：参考的一次调用与前后的消息往返无法区分",
+    "the reference is too short to time: a call takes less time than the exchange of messages "
+    "around it",
+    "参考时间过短，无法计时：单次调用被进程间通信的开销淹没",
 )
 UNSTEADY = Text(
     "too short to time: the spread is as large as the value",

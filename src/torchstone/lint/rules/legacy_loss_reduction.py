@@ -33,7 +33,7 @@ RULE = Rule(
     severity=LOW,
     aliases=("TOR101",),
     title=Text(
-        en="A loss is told by the deprecated `size_average` or `reduce` how to reduce",
+        en="The loss uses the deprecated `size_average` or `reduce` argument",
         zh="损失函数用已弃用的 `size_average` 或 `reduce` 指定归约方式",
     ),
     say=Text(

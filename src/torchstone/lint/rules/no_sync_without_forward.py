@@ -29,9 +29,8 @@ RULE = Rule(
         en="put the forward pass under `{context}` as well", zh="把前向计算也放到 `{context}` 之下"
     ),
     title=Text(
-        en="Gradients are reduced all the same when no_sync() holds the backward but not the "
-        "forward",
-        zh="no_sync() 中只有反向没有前向，梯度仍会同步",
+        en="no_sync() has no effect unless the forward pass is inside it too",
+        zh="no_sync() 只有同时包住前向计算才有效，否则梯度仍会同步",
     ),
     page=Text(
         en="Fires when a `with model.no_sync():` block goes backward over a plain name and calls "

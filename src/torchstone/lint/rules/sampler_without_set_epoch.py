@@ -29,8 +29,8 @@ RULE = Rule(
     highest=MEDIUM,
     confidence=LIKELY,
     say=Text(
-        en="this DistributedSampler is never told the epoch",
-        zh="从未告知该 DistributedSampler 当前的 epoch",
+        en="`set_epoch()` is never called on this DistributedSampler",
+        zh="从未对该 DistributedSampler 调用 set_epoch()",
     ),
     why=Text(
         en="it shuffles with seed + epoch, and epoch stays 0: every epoch sees the same order, the "

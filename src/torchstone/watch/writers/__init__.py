@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torchstone.watch.writers.mlflow import MLflow
     from torchstone.watch.writers.tensorboard import TensorBoard
     from torchstone.watch.writers.wandb import WandB
 
-__all__ = ["TensorBoard", "WandB"]
+__all__ = ["MLflow", "TensorBoard", "WandB"]
 
 
 def __getattr__(name: str) -> Any:

@@ -185,17 +185,19 @@ def _shown(
     )
 
 
-def first_difference(one: Tape, ranks: list[Tape]) -> Place | None:
+def first_difference(
+    one: Tape, ranks: list[Tape], tolerance: float = _RETURN_TOLERANCE
+) -> Place | None:
     """The first function, in the order of one process, whose result no join of the ranks' results gives."""
     by_key = [{item.key: item for item in tape.returns} for tape in ranks]
     for item in one.returns:
         parts = [rows[item.key].value for rows in by_key if item.key in rows]
-        if len(parts) == len(ranks) and not _agrees(item, parts):
+        if len(parts) == len(ranks) and not _agrees(item, parts, tolerance):
             return item.place
     return None
 
 
-def _agrees(item: Return, parts: list[torch.Tensor]) -> bool:
+def _agrees(item: Return, parts: list[torch.Tensor], tolerance: float) -> bool:
     """Equal on every rank, side by side along an axis, or the mean or the sum of what the ranks have."""
     wanted = item.value
     candidates = []
@@ -211,9 +213,7 @@ def _agrees(item: Return, parts: list[torch.Tensor]) -> bool:
     if not candidates:
         return True  # shapes that say nothing
     size = max(float(wanted.norm()), 1e-6)
-    return any(
-        float((torch.as_tensor(c) - wanted).norm()) <= _RETURN_TOLERANCE * size for c in candidates
-    )
+    return any(float((torch.as_tensor(c) - wanted).norm()) <= tolerance * size for c in candidates)
 
 
 def _fits(parts: list[torch.Tensor], axis: int) -> bool:

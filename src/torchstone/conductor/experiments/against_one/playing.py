@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import math
 import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -33,11 +35,17 @@ from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
 from torchstone.conductor.experiments.recording.training import EnoughError
 from torchstone.conductor.probes.harvest.group import FileGroup
-from torchstone.conductor.probes.harvest.precision import RunMode
+from torchstone.conductor.probes.harvest.precision import (
+    RunMode,
+    emulate_autocast,
+    make_scalers_for_host,
+)
 from torchstone.observe.compat.layers import BatchNormBase
-from torchstone.observe.training import TRAINING, OptimizerMade, StepBegins
+from torchstone.observe.training import TRAINING, BackwardBegins, OptimizerMade, StepBegins
 from torchstone.observe.where import Where
 
+Autocast = Literal["off", "as written", "as on a GPU"]
+"""What regions of autocast do; on a GPU they cast by its lists, whatever device is here."""
 _DRAWS = (
     "rand",
     "randn",
@@ -65,6 +73,10 @@ class Player:
     """Tapes of the ranks whose data this process uses instead of its own."""
     weights: tuple[torch.Tensor, ...] = ()
     """Of rank 0, where every rank is to begin with them."""
+    steps: int = STEPS
+    dropout: bool = False
+    """Random numbers that differ from rank to rank without being wrong."""
+    autocast: Autocast = "off"
     tape: Tape = field(default_factory=Tape)
     _parameters: list[torch.Tensor] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -74,14 +86,20 @@ class Player:
     def play(self) -> Tape:
         run, places = Run(self.start.root, self.start.script), Where(self.start.root)
         lookups = prepare(self.start, self.rank, self.world, self.exchange)
-        switch_dropout_off()
-        switch_autocast_off()
+        if not self.dropout:
+            switch_dropout_off()
+        if self.autocast == "off":
+            switch_autocast_off()
+        TRAINING.subscribe(self._before_backward, BackwardBegins)
         TRAINING.subscribe(self._optimizer_made, OptimizerMade)
-        TRAINING.subscribe(lambda _: self._before_step(places), StepBegins)
+        TRAINING.subscribe(lambda event: self._before_step(event, places), StepBegins)
         self._watch_loaders()
         self._watch_draws(places)
         FileGroup.heard = staticmethod(self._heard)
-        with RunMode():
+        with RunMode() as mode:
+            if self.autocast == "as on a GPU":
+                emulate_autocast(mode, lambda _: None)
+                make_scalers_for_host(lambda _: None)
             sys.setprofile(self._returned)
             try:
                 run_script(self.start, run, places, lookups)
@@ -89,6 +107,7 @@ class Player:
                 sys.setprofile(None)
                 FileGroup.tell_end()
         self.tape.ended = run.ended
+        self.tape.last_lines = run.last_lines
         return self.tape
 
     def _optimizer_made(self, event: OptimizerMade) -> None:
@@ -99,9 +118,16 @@ class Player:
             item.data.copy_(first)
         self._parameters += own
 
-    def _before_step(self, places: Where) -> None:
+    def _before_backward(self, event: BackwardBegins) -> None:
+        if isinstance(event.roots, torch.Tensor) and event.roots.numel() == 1:
+            self.tape.losses.append(float(event.roots.detach()))
+
+    def _before_step(self, event: StepBegins, places: Where) -> None:
         tape = self.tape
+        groups = event.optimizer.param_groups
+        tape.rates.append([float(group.get("lr", math.nan)) for group in groups])
         if not tape.gradients:
+            tape.names = name_parameters(self._parameters)
             tape.weights = [item.detach().clone() for item in self._parameters]
             here = places.own(2)
             tape.step_at = (here.path, here.line)
@@ -114,7 +140,7 @@ class Player:
             ]
         )
         self._open = False  # what is returned after the first step is not compared
-        if len(tape.gradients) >= STEPS:
+        if len(tape.gradients) >= self.steps:
             raise EnoughError
 
     def _put_weights(self, own: list[torch.Tensor], offset: int) -> None:
@@ -221,3 +247,15 @@ def write_tape(start: Start, rank: int, world: int, exchange: str, folder: Path,
     tape = Player(start, rank, world, exchange, weights=weights).play()
     tape.save(folder / tape_name(rank, even))
     return "ok"
+
+
+def name_parameters(parameters: list[torch.Tensor]) -> list[str]:
+    """As their outermost module calls them, with its class before it; by number where none has them."""
+    modules = [item for item in gc.get_objects() if isinstance(item, nn.Module)]
+    inner = {id(child) for item in modules for child in item._modules.values()}
+    names: dict[int, str] = {}
+    for item in modules:
+        if id(item) not in inner:
+            for name, parameter in item.named_parameters():
+                names.setdefault(id(parameter), f"{type(item).__name__}.{name}")
+    return [names.get(id(item), str(place)) for place, item in enumerate(parameters)]

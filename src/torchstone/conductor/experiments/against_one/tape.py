@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,18 @@ class Tape:
     """For each step, for each parameter."""
     returns: list[Return] = field(default_factory=list)
     step_at: tuple[str, int] = ("", 0)
+    losses: list[float] = field(default_factory=list)
+    """Of each backward pass."""
+    rates: list[list[float]] = field(default_factory=list)
+    """Of each optimizer step, for each of its groups."""
+    names: list[str] = field(default_factory=list)
+    """Of the parameters, in the order of the weights."""
     gathers: bool = False
     """Activations went through a collective in the forward pass."""
     own_statistics: bool = False
     """Batch statistics are taken on each rank alone, which no joined run can repeat."""
     ended: str = ""
+    last_lines: str = ""
 
     def save(self, path: Path) -> None:
         rows = [(item.key, item.path, item.line, item.value) for item in self.returns]
@@ -57,10 +65,14 @@ class Tape:
                 "draws": self.draws,
                 "gradients": self.gradients,
                 "returns": rows,
+                "losses": self.losses,
+                "rates": self.rates,
+                "names": self.names,
                 "step_at": list(self.step_at),
                 "gathers": self.gathers,
                 "own_statistics": self.own_statistics,
                 "ended": self.ended,
+                "last_lines": self.last_lines,
             },
             path,
         )
@@ -73,18 +85,9 @@ def tape_name(rank: int, even: bool) -> str:
 def load_tape(path: Path) -> Tape:
     """Only tensors and plain containers are read: the file was written by code of the project."""
     data = torch.load(path, weights_only=True)
-    returns = [Return(*row) for row in data["returns"]]
-    return Tape(
-        data["weights"],
-        data["batches"],
-        data["draws"],
-        data["gradients"],
-        returns,
-        (data["step_at"][0], data["step_at"][1]),
-        data["gathers"],
-        data["own_statistics"],
-        data["ended"],
-    )
+    data["returns"] = [Return(*row) for row in data["returns"]]
+    data["step_at"] = tuple(data["step_at"])
+    return Tape(**data)
 
 
 def are_uneven_replicas(one: Tape, ranks: list[Tape]) -> bool:
@@ -104,10 +107,15 @@ class CannotJoinError(Exception):
     """What the ranks used has no single form."""
 
 
+def _are_equal(parts: Sequence[torch.Tensor]) -> bool:
+    first = parts[0]
+    return all(item.shape == first.shape and torch.equal(item, first) for item in parts[1:])
+
+
 def join(parts: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
     """What all ranks hold as one tensor: once where it is equal, side by side where it is not."""
     first = parts[0]
-    if all(item.shape == first.shape and torch.equal(item, first) for item in parts[1:]):
+    if _are_equal(parts):
         return first
     if not first.dim():
         raise CannotJoinError("numbers that differ between ranks")
@@ -120,9 +128,18 @@ def join_batches(parts: list[Any]) -> Any:
     if any(item[1] != spec for item in flat):
         raise CannotJoinError("batches of different kinds")
     leaves = []
-    for row in zip(*(item[0] for item in flat), strict=True):
+    rows = list(zip(*(item[0] for item in flat), strict=True))
+    sizes = {
+        row[0].shape[0]
+        for row in rows
+        if isinstance(row[0], torch.Tensor) and row[0].dim() and not _are_equal(row)
+    }
+    for row in rows:
         if isinstance(row[0], torch.Tensor):
-            leaves.append(join(_padded(list(row))))
+            parts = _padded(list(row))
+            # samples that happen to be equal stand beside others that are not
+            beside = bool(row[0].dim()) and row[0].shape[0] in sizes
+            leaves.append(torch.cat(parts) if beside else join(parts))
         elif all(item == row[0] for item in row):
             leaves.append(row[0])
         elif isinstance(row[0], int):

@@ -16,6 +16,12 @@ from torchstone.core.text import Text
 MOST_CHARACTERS = 20_000
 """Of a check's source: it is read by a person before it is believed."""
 _MOST_CLAIM = 500
+HELPERS = (
+    "torchstone.checks runs the project's programs: run(script, *arguments, steps=4), run_ranks(count, script, *arguments) "
+    "and join_ranks(ranks) give records with losses, rates, gradients, weights and returned; record(script, function) gives "
+    "calls with arguments and result; compare(one, other, tolerance) names the first difference"
+)
+"""For whoever writes a check: what it may use beside the project's own code."""
 _TESTS = ("test", "check")
 _CLOSED_MODULES = frozenset(("inspect", "ast", "tokenize", "linecache", "dis", "mock"))
 _CODE_ATTRIBUTES = frozenset(("__code__", "__doc__", "co_code", "co_consts", "co_names"))

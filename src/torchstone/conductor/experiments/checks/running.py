@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from torchstone.conductor.experiments.checks.check import Check
+from torchstone.conductor.experiments.checks.helpers import CannotTellError
 from torchstone.conductor.experiments.results import Result, combine
 from torchstone.conductor.probes.processes import answers_of
 from torchstone.core.codec import from_data, to_data
@@ -141,7 +142,11 @@ class Judge:
             or "torchstone" in last
             or "testing" in last
         )
-        if when != "call" or type(error).__name__ == "Skipped":
+        if (
+            when != "call"
+            or type(error).__name__ == "Skipped"
+            or isinstance(error, CannotTellError)
+        ):
             return Result("not decided", text)
         if isinstance(error, _ENVIRONMENT) or "cuda" in text.lower() or "nvidia" in text.lower():
             return Result("not decided", f"this machine lacks something: {text}", path, line)

@@ -74,6 +74,25 @@ class Broadcast:
     right: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """A mean loss over classes, before the first update."""
+
+    value: float
+    classes: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class MovedState:
+    """A state that was taken, and saved only after the weights that it refers to had moved on."""
+
+    taken: Place
+    saved: Place
+    steps: int
+    """Optimizer steps in between."""
+
+
 @dataclass(slots=True)
 class Run:
     """Everything that was written down."""
@@ -97,9 +116,13 @@ class Run:
     trained: set[int] = field(default_factory=set)
     """Loaders whose batch was the last one before a backward pass."""
     broadcasts: list[Broadcast] = field(default_factory=list)
+    first_classification: Classification | None = None
     restores: list[Place] = field(default_factory=list)
     """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
+    moved_states: list[MovedState] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
+    autocast: bool = False
+    """A region of autocast that is switched on was made."""
     live: list[tuple[int, int]] = field(default_factory=list)
     """Optimizer steps so far, and tensors with a history that were alive then."""
     non_finite: NonFinite | None = None

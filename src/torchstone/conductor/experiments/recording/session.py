@@ -16,7 +16,7 @@ import torch
 from torchstone.conductor.experiments.recording.calls import CallRecorder
 from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.training import (
-    BroadcastMode,
+    CallMode,
     EnoughError,
     TrainingRecorder,
 )
@@ -63,7 +63,7 @@ def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, Trainin
     training = TrainingRecorder(run, places, cpu_seconds, at_step)
     lookups = prepare(start)
     training.install()
-    with RunMode(), BroadcastMode(run, places):
+    with RunMode(), CallMode(run, places):
         calls.start()
         try:
             run_script(start, run, places, lookups)

@@ -17,18 +17,22 @@ from torch.utils.data import DataLoader
 from torchstone.conductor.experiments.recording.run import (
     Batch,
     Broadcast,
+    Classification,
     Loader,
     Loss,
+    MovedState,
     Run,
     Schedule,
     Step,
 )
 from torchstone.conductor.experiments.recording.samples import Collated, CollateWithDigests
+from torchstone.core.place import Place
 from torchstone.observe.training import (
     TRAINING,
     BackwardBegins,
     LoaderMade,
     OptimizerMade,
+    SaveBegins,
     SchedulerMade,
     StateLoads,
     StepBegins,
@@ -49,6 +53,16 @@ class EnoughError(BaseException):
     """The run has shown enough; not an Exception, so that a program does not catch it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What `module.state_dict()` gave."""
+
+    state: Any
+    module: nn.Module
+    place: Place
+    step: int
+
+
 @dataclass(slots=True)
 class TrainingRecorder:
     """Listens to torch for one run."""
@@ -66,6 +80,8 @@ class TrainingRecorder:
     _backwards: int = 0
     _last_loader: int = 0
     """The one that gave the last batch."""
+    _states: dict[int, _Taken] = field(default_factory=dict)
+    """By identity; held, so that none is used twice."""
     _watched: set[int] = field(default_factory=set)
     _until: float = field(default_factory=time.process_time)
 
@@ -77,7 +93,43 @@ class TrainingRecorder:
         TRAINING.subscribe(self._scheduler_made, SchedulerMade)
         TRAINING.subscribe(self._loads, StateLoads)
         TRAINING.subscribe(self._loader_made, LoaderMade)
+        TRAINING.subscribe(self._saves, SaveBegins)
         self._watch_batches()
+        self._watch_autocast()
+        self._watch_states()
+
+    def _watch_states(self) -> None:
+        """Which line took the state of a whole module, and when."""
+        take = nn.Module.state_dict
+
+        def taken(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            state = take(module, *args, **kwargs)
+            if not self.quiet and not args and kwargs.get("destination") is None:
+                place = self.places.own(2)
+                self._states[id(state)] = _Taken(state, module, place, len(self.run.steps))
+            return state
+
+        nn.Module.state_dict = taken  # type: ignore[method-assign]
+
+    def _saves(self, event: SaveBegins) -> None:
+        for state in () if self.quiet else _dictionaries(event.value):
+            known = self._states.get(id(state))
+            steps = len(self.run.steps) - known.step if known else 0
+            if known and steps and _shares_memory(known.module, state):
+                self.run.moved_states.append(MovedState(known.place, self.places.own(2), steps))
+
+    def _watch_autocast(self) -> None:
+        """Asked of the arguments: without a GPU a region of one is off."""
+        kind: Any = torch.amp.autocast_mode.autocast
+        init = kind.__init__
+
+        def made(
+            region: Any, device_type: str, dtype: Any = None, enabled: bool = True, *rest: Any
+        ) -> None:
+            init(region, device_type, dtype, enabled, *rest)
+            self.run.autocast |= bool(enabled) and not self.quiet
+
+        kind.__init__ = made
 
     def _backward(self, event: BackwardBegins) -> None:
         self.backwards += 1
@@ -205,6 +257,22 @@ def _count_histories() -> int:
     )
 
 
+def _dictionaries(value: Any, depth: int = 3) -> Iterator[Any]:
+    """Those in what is saved, itself included."""
+    if isinstance(value, dict):
+        yield value
+        if depth:
+            for item in value.values():
+                yield from _dictionaries(item, depth - 1)
+
+
+def _shares_memory(module: nn.Module, state: Any) -> bool:
+    """Whether what is trained in the module is what the state refers to."""
+    live = {item.data_ptr() for item in module.parameters() if item.requires_grad and item.numel()}
+    tensors = [item for item in state.values() if isinstance(item, torch.Tensor)]
+    return any(item.data_ptr() in live for item in tensors)
+
+
 def _is_own(module: nn.Module, state: Any) -> bool:
     """Whether every tensor that is loaded is the very memory that it is loaded into."""
     if not isinstance(state, dict):
@@ -215,8 +283,8 @@ def _is_own(module: nn.Module, state: Any) -> bool:
     return bool(tensors) and all(a.data_ptr() == b.data_ptr() for a, b in tensors)
 
 
-class BroadcastMode(TorchFunctionMode):
-    """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake."""
+class CallMode(TorchFunctionMode):
+    """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake, and the first loss over classes."""
 
     def __init__(self, run: Run, places: Where) -> None:
         super().__init__()
@@ -227,7 +295,22 @@ class BroadcastMode(TorchFunctionMode):
         if name in _STRETCHING and len(args) > 1 and _is_table(args[0], args[1]):
             left, right = tuple(args[0].shape), tuple(args[1].shape)
             self._run.broadcasts.append(Broadcast(self._places.own(2), name, left, right))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if func is nn.functional.cross_entropy and self._run.first_classification is None:
+            self._note_first_loss(result, args, kwargs or {})
+        return result
+
+    def _note_first_loss(self, loss: Any, args: Any, named: dict[str, Any]) -> None:
+        logits = args[0] if args else named.get("input")
+        mean = named.get("reduction", "mean") == "mean" and named.get("weight") is None
+        if not (
+            mean and isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1
+        ):
+            return
+        if isinstance(logits, torch.Tensor) and logits.dim() > 1 and not self._run.steps:
+            self._run.first_classification = Classification(
+                float(loss.detach()), logits.shape[1], self._places.own(2)
+            )
 
 
 def _is_table(one: Any, other: Any) -> bool:

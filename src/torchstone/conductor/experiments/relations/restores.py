@@ -25,7 +25,25 @@ NO_EFFECT = ProbeRule(
         "请保存副本：`copy.deepcopy(model.state_dict())`",
     ),
 )
-RULES = (NO_EFFECT,)
+MOVED = ProbeRule(
+    "EX126",
+    "state-saved-after-it-moved",
+    Severity.MEDIUM,
+    "wrong result",
+    Text(
+        "a state that was kept is saved after the weights behind it have moved on",
+        "保留的状态在其所指的权重继续变化之后才被保存",
+    ),
+    Text(
+        "`state_dict()` does not copy: what is saved are the weights of now, not those that were kept",
+        "`state_dict()` 不会复制：保存的是当前权重，而不是当时保留的权重",
+    ),
+    Text(
+        "keep a copy: `copy.deepcopy(model.state_dict())`",
+        "请保存副本：`copy.deepcopy(model.state_dict())`",
+    ),
+)
+RULES = (NO_EFFECT, MOVED)
 
 
 def examine(subject: Subject) -> Examined:
@@ -40,5 +58,19 @@ def examine(subject: Subject) -> Examined:
             ),
         )
         for place in places
+    )
+    moved = {item.taken: item for item in subject.run.moved_states}
+    shown += tuple(
+        Shown(
+            MOVED,
+            place,
+            Text(
+                "this state is saved at {saved}, {steps} optimizer steps after it was taken: it refers to the weights that "
+                "were trained meanwhile",
+                "该状态在取出 {steps} 个优化步之后才于 {saved} 保存：它指向期间继续训练的权重",
+            ),
+            {"saved": str(item.saved), "steps": str(item.steps)},
+        )
+        for place, item in moved.items()
     )
     return Examined(shown, decided=bool(subject.run.steps))

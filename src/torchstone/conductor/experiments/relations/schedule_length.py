@@ -23,13 +23,13 @@ UNFINISHED = ProbeRule(
     Severity.MEDIUM,
     "wrong result",
     Text(
-        "the schedule is longer than the training, by just the factor between two ways of counting steps",
-        "学习率调度比训练长，且倍数正好等于两种计步方式之比",
+        "the schedule is longer or shorter than the training, by just the factor between two ways of counting steps",
+        "学习率调度比训练长或短，且倍数正好等于两种计步方式之比",
     ),
     Text(
-        "the training ends while the learning rate is still high: the schedule was made for another count of steps "
-        "than it is called in",
-        "训练结束时学习率仍然很高：调度按另一种步数设定，与其实际被调用的次数不符",
+        "the training ends while the learning rate is still high, or goes on while it rises again: the schedule was made "
+        "for another count of steps than it is called in",
+        "训练结束时学习率仍然很高，或在其重新上升时继续训练：调度按另一种步数设定，与其实际被调用的次数不符",
     ),
     Text(
         "give the scheduler the number of times that its step() is called",
@@ -45,6 +45,10 @@ _LOWEST = 0.01
 """Of the range above the minimum: where the schedule has arrived."""
 _CLOSE = 0.1
 """Relative: the last batch of an epoch and a last short group change the counts a little."""
+_RISES = 0.5
+"""Of the peak: a schedule that comes back to this after its end was not meant to be called there."""
+_REPEATING = ("Cycl", "Restart")
+"""In the names of schedulers that rise again on purpose."""
 _LEAST = 1.5
 _MOST_TIMES = 64
 _MOST_STEPS = 20_000
@@ -78,6 +82,10 @@ def examine(subject: Subject) -> Examined:
         made = _calls(schedule.scheduler)
         used = [max(item.rates) for item in run.steps if item.optimizer == schedule.optimizer]
         if id(schedule.scheduler) in parts or made < _FEWEST or not used:
+            continue
+        if early := tuple(_compare_end(run, schedule, made, used)):
+            shown += early
+            decided = True
             continue
         ahead = _look_ahead(schedule, made)
         peak = max(used + list(ahead.rates))
@@ -129,6 +137,42 @@ def _compare(run: Run, schedule: Schedule, made: int, ahead: Ahead, peak: float)
             return
 
 
+def _compare_end(run: Run, schedule: Schedule, made: int, used: list[float]) -> Iterator[Shown]:
+    """A schedule that came to its end long before the training did, and rose again."""
+    peak, lowest = max(used), min(used)
+    top = next(place for place, rate in enumerate(used) if rate > (1 - _LOWEST) * peak)
+    arrived = lowest + _LOWEST * (peak - lowest)
+    low = next((place for place in range(top, len(used)) if used[place] <= arrived), 0)
+    kind = type(schedule.scheduler).__name__
+    if not low or max(used[low:]) < _RISES * peak or any(word in kind for word in _REPEATING):
+        return
+    end = max(round((low - top) * made / len(used)), 1)
+    ratio = made / end
+    for factor in (*_factors(run, schedule.optimizer), _epochs(run)):
+        if factor.value >= _LEAST and abs(ratio / factor.value - 1) <= _CLOSE:
+            yield Shown(
+                UNFINISHED,
+                schedule.place,
+                Text(
+                    "the schedule ends after {end} calls of step() and then rises again; it is called {made} times: {ratio} "
+                    "times as often, which is {factor}",
+                    "调度在 step() 调用 {end} 次后结束，随后重新上升；实际调用 {made} 次：为前者的 {ratio} 倍，正是{factor_zh}",
+                ),
+                {
+                    "made": str(made),
+                    "end": str(end),
+                    "ratio": f"{ratio:.3g}",
+                    "factor": factor.says.en,
+                    "factor_zh": factor.says.zh,
+                },
+                (
+                    number("calls of step()", "step() 调用次数", made, "", IN_THE_RUN),
+                    number("length of the schedule", "调度长度", end, "", IN_THE_RUN),
+                ),
+            )
+            return
+
+
 def _factors(run: Run, optimizer: int) -> Iterator[Factor]:
     steps = sum(item.optimizer == optimizer for item in run.steps)
     if steps and len({item.optimizer for item in run.steps}) == 1:
@@ -147,6 +191,11 @@ def _factors(run: Run, optimizer: int) -> Iterator[Factor]:
             steps / max(turns, 1),
             Text("the number of updates in an epoch", "每个 epoch 的更新次数"),
         )
+
+
+def _epochs(run: Run) -> Factor:
+    turns = {item.turn for item in run.batches if item.loader in run.trained}
+    return Factor(len(turns), Text("the number of epochs", "epoch 的个数"))
 
 
 def _calls(scheduler: Any) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torchstone.conductor.experiments.recording.run import Batch
 from torchstone.conductor.experiments.recording.sources import sources_of, used_once
+from torchstone.conductor.experiments.recording.windows import count_covered, windows_of
 from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
@@ -37,6 +38,20 @@ _SOURCES = 0.1
 """Of the evaluated samples, where only what they were made from is equal."""
 
 
+_EQUAL = Text(
+    "{both} of {total} evaluated samples were trained on",
+    "{total} 个评估样本中有 {both} 个用于训练",
+)
+_AUGMENTED = Text(
+    "{both} of {total} evaluated samples are made from the same data as training samples, before they are augmented",
+    "{total} 个评估样本中有 {both} 个在增强之前与训练样本来自相同数据",
+)
+_WINDOWS = Text(
+    "{both} of {total} evaluated samples are windows of stretches that were trained on",
+    "{total} 个评估样本中有 {both} 个是训练所用区段中的窗口",
+)
+
+
 def examine(subject: Subject) -> Examined:
     first = [item for item in subject.run.batches if item.turn == 0]
     training = [item for item in first if item.loader in subject.run.trained]
@@ -52,13 +67,16 @@ def examine(subject: Subject) -> Examined:
         own = [item for item in others if item.loader == loader]
         samples = [sample for item in own for sample in item.samples]
         both, total = sum(sample in set(seen) for sample in samples), len(samples)
-        limit = _SHARE
+        limit, said = _SHARE, _EQUAL
         if not both:
             both, total = _count_sources(subject, training[0].loader, loader)
-            limit = _SOURCES
+            limit, said = _SOURCES, _AUGMENTED
+        if not both:
+            both, total = _count_windows(subject, training[0].loader, loader)
+            limit, said = _SOURCES, _WINDOWS
         if both > limit * total and both > 1:
             place = _place(subject, training[0].loader, own[0])
-            shown.append(_describe(place, both, total, limit is _SOURCES))
+            shown.append(_describe(place, both, total, said))
         else:
             apart = True
     # a program that also evaluates on its training data on purpose has another loader that is apart
@@ -78,6 +96,16 @@ def _count_sources(subject: Subject, training: int, other: int) -> tuple[int, in
     return sum(bool(item & known) for item in theirs), len(theirs)
 
 
+def _count_windows(subject: Subject, training: int, other: int) -> tuple[int, int]:
+    """Evaluated samples that lie wholly in stretches of a row that training samples show, and how many there are."""
+    loaders = subject.run.loaders
+    if training not in loaders or other not in loaders:
+        return 0, 0
+    theirs = windows_of(loaders[other].data)
+    own = windows_of(loaders[training].data) if theirs else []
+    return count_covered(theirs, own), len(theirs)
+
+
 def _place(subject: Subject, training: int, batch: Batch) -> Place:
     """Where samples are chosen: in the class of both data sets where it is the project's own, otherwise where the
     loader was made."""
@@ -94,19 +122,11 @@ def _place(subject: Subject, training: int, batch: Batch) -> Place:
     return loader.place or batch.place
 
 
-def _describe(place: Place, both: int, total: int, sources: bool) -> Shown:
+def _describe(place: Place, both: int, total: int, said: Text) -> Shown:
     return Shown(
         SHARED,
         place,
-        Text(
-            "{both} of {total} evaluated samples are made from the same data as training samples, before they are augmented",
-            "{total} 个评估样本中有 {both} 个在增强之前与训练样本来自相同数据",
-        )
-        if sources
-        else Text(
-            "{both} of {total} evaluated samples were trained on",
-            "{total} 个评估样本中有 {both} 个用于训练",
-        ),
+        said,
         {"both": str(both), "total": str(total)},
         (
             number(

@@ -111,6 +111,24 @@ def emulate_autocast(mode: RunMode, tell: Callable[[torch.dtype], None]) -> None
     torch.get_autocast_gpu_dtype = lambda *_: mode.autocast or torch.float16
 
 
+def make_scalers_for_host(tell: Callable[[Any], None]) -> None:
+    """Every GradScaler scales on the CPU, where it can be looked at; those that are enabled are handed on."""
+    kind: Any = torch.amp.grad_scaler.GradScaler
+    init = kind.__init__
+
+    def made_for_the_host(scaler: Any, _: str = "cuda", *args: Any, **kwargs: Any) -> None:
+        kwargs.pop("device", None)
+        init(scaler, "cpu", *args, **kwargs)
+        if scaler.is_enabled():
+            tell(scaler)
+
+    kind.__init__ = made_for_the_host
+    old: Any = torch.cuda.amp.GradScaler
+    old.__init__ = lambda scaler, *args, **kwargs: made_for_the_host(
+        scaler, "cuda", *args, **kwargs
+    )
+
+
 class _AnyGenerator(torch.Generator):
     """A generator for whatever device lives on the CPU."""
 

@@ -37,7 +37,8 @@ def shorten_loaders(session: Session) -> None:
     real_length = DataLoader.__len__
 
     def iterate(loader: DataLoader[Any]) -> Iterator[Any]:
-        return _Batches(loader, lambda: _batches(session, loader), real_length)
+        dataset = loader.dataset  # taken now, as torch does: a loader may show another one later
+        return _Batches(loader, lambda: _batches(session, loader, dataset), real_length)
 
     def length(loader: DataLoader[Any]) -> int:
         """Libraries plan their epochs by it (an evaluation after the last batch): they are told how many batches
@@ -92,14 +93,14 @@ _NO_MORE = object()
 _LOOPS = frozenset(dis.opmap[name] for name in ("FOR_ITER",) if name in dis.opmap)
 
 
-def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:
-    if isinstance(loader.dataset, IterableDataset):
+def _batches(session: Session, loader: DataLoader[Any], dataset: Any) -> Iterator[Any]:
+    if isinstance(dataset, IterableDataset):
         yield from _iterable_batches(session, loader)
         return
     plan = batch_plan(loader, session.settings.batch_size)
     more = min((_length(loader.batch_sampler or loader.sampler) or 1) - 1, MOST_ACCUMULATED)
     for label, indices in _until_a_step(session, plan, more):
-        items = [loader.dataset[index] for index in indices]
+        items = [dataset[index] for index in indices]
         batch = (
             loader.collate_fn(items)
             if loader.batch_size is not None or (loader.batch_sampler is not None)
@@ -111,7 +112,7 @@ def _batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any]:
             (session.counts.backwards, session.counts.evaluation_forwards),
         )
         yield _marked(batch, f"DataLoader ({label}, {len(indices)})")
-        session.on_rows(loader.dataset, spot, *before)
+        session.on_rows(dataset, spot, *before)
     session.batch = ""
 
 

@@ -119,7 +119,7 @@ class Case:
     poisoned: list[torch.Tensor] = field(default_factory=list)
     """For NaN and infinity: per output, where the answer depends on what was put in."""
     free: list[torch.Tensor] = field(default_factory=list)
-    """Per output, where the answer is finite by torch's choice; see `conventions`."""
+    """Per output, where the answer is finite by convention; see `conventions`."""
     lenient: bool = False
     """A poisoned weight may spoil what it is multiplied by zero for."""
     length: int = 0

@@ -211,7 +211,8 @@ def cut_inputs(
     """Every size that may change made small, where the reference takes it."""
     if level >= len(SMALL):
         return inputs
-    for group in families.groups_of(inputs):
+    is_huge = count_elements(inputs) > plan.most_elements
+    for group in _largest_first(inputs) if is_huge else families.groups_of(inputs):
         if group == kept:
             continue
         both = {SMALLEST: _SMALLEST, TINY: _TINY, MIDDLE: _MIDDLE}.get(level) or SMALL[level]
@@ -436,10 +437,15 @@ def planned_since(plan: Plan, start: int, cut: bool = False) -> Planned:
     return Planned(list_cases(plan, start), plan.skipped, cut)
 
 
+def _largest_first(inputs: Values) -> list[families.Group]:
+    """Sizes in an order in which little is copied on the way to smaller ones."""
+    return sorted(families.groups_of(inputs), key=lambda group: -group.size * len(group.places))
+
+
 def _cut_alike(inputs: Values, pattern: Values, seed: int) -> Values:
     """Another part of the inputs, as large as the part that was cut first."""
     leaves, cut = leaves_of(inputs), leaves_of(pattern)
-    for group in families.groups_of(inputs):
+    for group in _largest_first(inputs):
         leaf, dim = group.places[0]
         size = families.tensor_of(cut[leaf]).shape[dim]
         if size < group.size:

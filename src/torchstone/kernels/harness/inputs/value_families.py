@@ -291,7 +291,7 @@ def resized(inputs: Values, group: Group, size: int, start: int = 0) -> Values:
             if size <= top < group.size and int(tensor.min()) >= 0:
                 tensor = tensor % size
         if tensor is not known:
-            leaves[i] = like(leaves[i], tensor.contiguous().clone())
+            leaves[i] = like(leaves[i], tensor.clone(memory_format=torch.contiguous_format))
     return list(rebuilt(inputs, leaves))
 
 

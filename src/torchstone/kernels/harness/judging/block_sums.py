@@ -1,11 +1,13 @@
 """A large output kept small: itself where there is room, else a weighted sum of every block.
 
 The weights differ from element to element, so that neither a wrong value nor two that changed places
-leave the sum as it is, up to what rounding does to a block.
+leave the sum as it is, up to what rounding does to a block. They are drawn anew for each answer: errors made to cancel
+would have to know them.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,6 +30,8 @@ class Kept:
     sums: torch.Tensor
     sizes: torch.Tensor
     """Of each block: the weighted sum, and the sum of all magnitudes."""
+    weights: torch.Tensor
+    """Of the elements of a block."""
 
     @property
     def size_bytes(self) -> int:
@@ -42,7 +46,7 @@ class Kept:
                 known = self.whole.reshape(-1)[start : start + part.numel()]
                 places = _different(part, known, tolerance).nonzero()[:, 0]
             else:
-                sums, _ = _block_sums(part)
+                sums, _ = _block_sums(part, self.weights)
                 first = start // _BLOCK
                 known = self.sums[first : first + len(sums)]
                 slack = (
@@ -67,9 +71,11 @@ def keep_output(output: torch.Tensor, spare_bytes: int) -> Kept:
     """The output as it is where it fits into the spare memory, else the sums of its blocks."""
     nothing = torch.zeros(0, dtype=torch.float64)
     if output.numel() * output.element_size() <= spare_bytes:
-        return Kept(output, nothing, nothing)
-    pairs = [_block_sums(part) for _, part in _parts(output)]
-    return Kept(None, torch.cat([a for a, _ in pairs]), torch.cat([b for _, b in pairs]))
+        return Kept(output, nothing, nothing, nothing)
+    generator = torch.Generator().manual_seed(secrets.randbits(63))
+    weights = torch.rand(_BLOCK, generator=generator, dtype=torch.float64) + 0.5
+    pairs = [_block_sums(part, weights) for _, part in _parts(output)]
+    return Kept(None, torch.cat([a for a, _ in pairs]), torch.cat([b for _, b in pairs]), weights)
 
 
 def _parts(tensor: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
@@ -78,13 +84,11 @@ def _parts(tensor: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
         yield start, flat[start : start + _PART]
 
 
-def _block_sums(part: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _block_sums(part: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     wide = part.double()
     if wide.numel() % _BLOCK:
         wide = torch.nn.functional.pad(wide, (0, _BLOCK - wide.numel() % _BLOCK))
     rows = wide.view(-1, _BLOCK)
-    generator = torch.Generator().manual_seed(_BLOCK)
-    weights = torch.rand(_BLOCK, generator=generator, dtype=torch.float64) + 0.5
     return rows @ weights, rows.abs().sum(1)
 
 

@@ -39,6 +39,8 @@ from torchstone.kernels.messages.trees import AnswerTree
 
 _MOST_EXPLAINED = 4
 """Wrong outputs of which the cause is looked for: an author begins with the first."""
+_MOST_WRITTEN = 256 << 20
+"""Bytes beyond every cache: more are written no faster, and there may be no room for them."""
 _WRITES = 20
 """Fills of memory of which the fastest counts."""
 
@@ -130,7 +132,7 @@ def give_weights(plan: Plan, seed: int) -> tuple[ask.Weights, list[bytes]]:
 
 def measure_speed(size: int) -> ask.Speed:
     """Bytes a second that this machine writes into memory of this size, one thread."""
-    buffer = torch.empty(max(size, 1), dtype=torch.uint8)
+    buffer = torch.empty(min(max(size, 1), _MOST_WRITTEN), dtype=torch.uint8)
     best = float("inf")
     for _ in range(_WRITES):
         start = time.perf_counter()

@@ -14,7 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from torchstone.observe.operators import CallMode
 
 DEVICE = torch.device("cuda", 0)
 _HOST = torch.device("cpu")
@@ -26,23 +27,18 @@ _PROPERTIES = {
 CAPABILITY = (9, 0)
 
 
-class CudaLooks(TorchFunctionMode):
-    """While it is on, tensors say that they are on the device, and are made there on the host."""
-
-    def __torch_function__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> object:
-        kwargs = kwargs or {}
-        if func == _IS_CUDA:
-            return True
-        if func == _DEVICE:
-            return DEVICE
-        if func in (torch.Tensor.cuda, torch.Tensor.cpu):
-            return args[0]
-        if func == torch.Tensor.get_device:
-            return 0
-        args = tuple(map(_on_host, args))
-        return func(*args, **{name: _on_host(value, name) for name, value in kwargs.items()})
+def _answer_as_on_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    """Tensors say that they are on the device, and are made there on the host."""
+    if func == _IS_CUDA:
+        return True
+    if func == _DEVICE:
+        return DEVICE
+    if func in (torch.Tensor.cuda, torch.Tensor.cpu):
+        return args[0]
+    if func == torch.Tensor.get_device:
+        return 0
+    args = tuple(map(_on_host, args))
+    return func(*args, **{name: _on_host(value, name) for name, value in kwargs.items()})
 
 
 _HOME: Any = torch.Tensor
@@ -134,5 +130,5 @@ def _same_place(*_: object) -> Iterator[None]:
 @contextlib.contextmanager
 def looking() -> Iterator[None]:
     """Code of a candidate sees the device."""
-    with CudaLooks():
+    with CallMode(_answer_as_on_device):
         yield

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from torchstone.core.codec import prepare_classes
 from torchstone.kernels.harness import serving
 from torchstone.kernels.harness.calling.candidate_server import import_candidate
 from torchstone.kernels.harness.calling.told import told
@@ -27,7 +28,6 @@ from torchstone.kernels.harness.kits.triton_launch import (
 from torchstone.kernels.harness.seeding import weights_of
 from torchstone.kernels.harness.values import decode, plain_place
 from torchstone.kernels.messages import to_device as ask
-from torchstone.kernels.messages.codec import prepare_readers
 from torchstone.kernels.messages.facts import KernelLaunch, Told
 from torchstone.kernels.messages.to_referee import Done
 from torchstone.kernels.sessions.wire import receive, send
@@ -65,7 +65,7 @@ def ask_for_machine_code(
     triton.knobs.NvidiaTool.from_path = staticmethod(lambda _: tool)
     os.environ["TRITON_MOCK_PTX_VERSION"] = version  # part of a key in the cache, no more
 
-    prepare_readers([ask.Assembled])
+    prepare_classes([ask.Assembled])
 
     def make_cubin(_: object, source: str, needs: Any, options: Any, capability: int) -> bytes:
         if most_shared and needs["shared"] > most_shared:

@@ -5,35 +5,35 @@ no numbers; a softmax gives NaN there. Variance, deviation and norm square in do
 format of the inputs, as on a GPU, the square of 1e30 is infinite. The reference is run once more with
 NaN in such rows and with squares in the format of the inputs: where its answer is no longer finite,
 a candidate's need not be.
+
+A mask replaces what it hides; many kernels add a large negative number to it instead, which leaves a NaN and an
+infinity as they are. With such numbers among the inputs the reference is run once more with masks that are added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from torchstone.kernels.harness.reference.running import Reference, Values, as_tensor, leaves_of
-from torchstone.observe.operators import OperatorMode
+from torchstone.observe.operators import CallMode, OperatorMode
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 
 
-class _UnseenRows(TorchFunctionMode):
+class _UnseenRows(CallMode):
     """Attention whose rows without a key are NaN."""
 
     attends: bool = False
 
-    def __torch_function__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
-    ) -> object:
-        found = func(*args, **(kwargs or {}))
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        found = func(*args, **kwargs)
         if func is not _ATTENTION:
             return found
         self.attends = True
-        rows = _without_keys(*args, **(kwargs or {}))
-        return found.masked_fill(rows, float("nan"))
+        return found.masked_fill(_without_keys(*args, **kwargs), float("nan"))
 
 
 def _without_keys(
@@ -82,6 +82,33 @@ class _PlainSquares(OperatorMode):
         return (spread, *found[1:]) if isinstance(found, tuple) else spread
 
 
+_HIDES = -1e4
+"""What a mask puts in place of a score is at most this: its exponential is zero in every format."""
+_MASKS = frozenset({"where", "masked_fill", "masked_fill_", "index_put", "index_put_", "copy_"})
+
+
+class _AddedMasks(OperatorMode):
+    """Masks that hide finite numbers only."""
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> object:
+        name = str(func).removeprefix("aten.").partition(".")[0]
+        if name not in _MASKS:
+            return func(*args, **kwargs)
+        before = [item.clone() for item in args if _holds_numbers(item)]
+        found = func(*args, **kwargs)
+        for item in before:
+            if item.shape != found.shape:
+                continue
+            hidden = (found <= _HIDES) & (item.isnan() | (item == float("inf")))
+            masked = found.masked_fill(hidden, float("nan"))
+            found = found.copy_(masked) if name.endswith("_") else masked
+        return found
+
+
+def _holds_numbers(item: object) -> bool:
+    return isinstance(item, torch.Tensor) and item.is_floating_point()
+
+
 def attends(reference: Reference, inputs: Values, seed: int = 0) -> bool:
     """Does the reference call torch's attention?"""
     if reference.framework != "torch":
@@ -96,7 +123,9 @@ def free_places(
     reference: Reference, inputs: Values, seed: int, answers: list[torch.Tensor], attend: bool
 ) -> list[torch.Tensor]:
     """Per output, where the answer is finite by choice; nothing where no choice is made."""
-    modes = [_UnseenRows] * attend + [_PlainSquares] * _overflows(inputs)
+    modes: list[Callable[[], OperatorMode | CallMode]] = []
+    modes += [_UnseenRows] * attend + [_PlainSquares] * _overflows(inputs)
+    modes += [_AddedMasks] * _is_poisoned(inputs)
     free: list[torch.Tensor] = []
     for mode in modes if reference.framework == "torch" else []:
         with mode():
@@ -108,7 +137,17 @@ def free_places(
 
 
 def _overflows(inputs: Values) -> bool:
-    tensors = [t for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]
     return any(
-        t.dtype == torch.float32 and bool((t.abs() > _SQUARE_OVERFLOWS).any()) for t in tensors
+        t.dtype == torch.float32 and bool((t.abs() > _SQUARE_OVERFLOWS).any())
+        for t in _tensors(inputs)
     )
+
+
+def _is_poisoned(inputs: Values) -> bool:
+    return any(
+        t.is_floating_point() and not bool(torch.isfinite(t).all()) for t in _tensors(inputs)
+    )
+
+
+def _tensors(inputs: Values) -> list[torch.Tensor]:
+    return [t for leaf in leaves_of(inputs) if (t := as_tensor(leaf)) is not None]

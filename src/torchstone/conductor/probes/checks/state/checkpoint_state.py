@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.recording import Recording, Save
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
-from torchstone.conductor.probes.templates import SourceFile, fix, parsed
+from torchstone.conductor.probes.templates import Function, SourceFile, called, fix, parsed
 from torchstone.core.finding import Severity
-from torchstone.core.fix import Fix
+from torchstone.core.fix import Edit, Fix
 from torchstone.core.text import Text
 
 RULE = ProbeRule(
@@ -60,7 +61,48 @@ def _add(run: Recording, save: Save, missing: list[str]) -> Iterator[Fix]:
     text = file.source(last) + "".join(
         f'{joint}"{kind}": {names[kind]}.state_dict()' for kind in known
     )
-    yield fix([file.replace(last, text)], "save the missing states too", "一并保存缺失的状态")
+    edits = [file.replace(last, text), *_restore(file, {kind: names[kind] for kind in known})]
+    if len(edits) > 1:
+        yield fix(edits, "save and load the missing states too", "一并保存并加载缺失的状态")
+    else:
+        yield fix(edits, "save the missing states too", "一并保存缺失的状态")
+
+
+def _restore(file: SourceFile, missing: Mapping[str, str]) -> Iterator[Edit]:
+    """The states beside the last one that a function of the same file loads from a dictionary."""
+    for function in ast.walk(file.tree):
+        if not isinstance(function, Function):
+            continue
+        loads = [item for item in map(_loaded, ast.walk(function)) if item is not None]
+        if not loads:
+            continue
+        last = max(loads, key=lambda item: item.statement.lineno)
+        known = {item.arg for item in ast.walk(function.args) if isinstance(item, ast.arg)}
+        for kind, name in missing.items():
+            if name in known and kind not in {item.key for item in loads}:
+                line = f'{name}.load_state_dict({last.state}["{kind}"])'
+                yield file.insert_after(last.statement, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """`part.load_state_dict(state["key"])`."""
+
+    statement: ast.Expr
+    state: str
+    key: str
+
+
+def _loaded(node: ast.AST) -> _Load | None:
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return None
+    call = node.value
+    given = call.args[0] if len(call.args) == 1 else None
+    if called(call) != "load_state_dict" or not isinstance(given, ast.Subscript):
+        return None
+    if not (isinstance(given.value, ast.Name) and isinstance(given.slice, ast.Constant)):
+        return None
+    return _Load(node, given.value.id, str(given.slice.value))
 
 
 def _dictionary(file: SourceFile, line: int) -> ast.Dict | None:

@@ -6,12 +6,9 @@ from typing import Any
 
 import torch
 
-from torchstone.conductor.probes.harvest.listeners.state import (
-    Hooks,
-)
-from torchstone.conductor.probes.harvest.recording import (
-    Scaling,
-)
+from torchstone.conductor.probes.harvest.listeners.state import Hooks
+from torchstone.conductor.probes.harvest.precision import make_scalers_for_host
+from torchstone.conductor.probes.harvest.recording import Scaling
 from torchstone.observe.training import (
     TRAINING,
     LossScaled,
@@ -23,21 +20,12 @@ from torchstone.observe.training import (
 
 
 def watch_scalers(hooks: Hooks) -> None:
-    kind: Any = torch.amp.grad_scaler.GradScaler
-    init = kind.__init__
-
-    def made_for_the_host(scaler: Any, _: str = "cuda", *args: Any, **kwargs: Any) -> None:
-        kwargs.pop("device", None)
-        init(scaler, "cpu", *args, **kwargs)
-        if not hooks.quiet and scaler.is_enabled():
+    def note(scaler: Any) -> None:
+        if not hooks.quiet:
             hooks.run.scalers.append(scaler)
             hooks.run.scaler_places[id(scaler)] = hooks.where.own()
 
-    kind.__init__ = made_for_the_host
-    old: Any = torch.cuda.amp.GradScaler
-    old.__init__ = lambda scaler, *args, **kwargs: made_for_the_host(
-        scaler, "cuda", *args, **kwargs
-    )
+    make_scalers_for_host(note)
     _follow(hooks)
 
 

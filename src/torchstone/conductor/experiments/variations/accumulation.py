@@ -24,7 +24,7 @@ from torchstone.conductor.experiments.recording.noise import (
 from torchstone.conductor.experiments.recording.run import Run
 from torchstone.conductor.experiments.recording.session import Start, prepare, run_script
 from torchstone.conductor.experiments.recording.training import EnoughError
-from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined
+from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, FirstRun
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.precision import RunMode
 from torchstone.conductor.probes.processes import answers_of
@@ -92,8 +92,9 @@ _PARALLEL = 1e-4
 """One minus the cosine: clipping and scaling change the length of a gradient and nothing else."""
 
 
-def examine_accumulation(start: Start, count: int, place: Place) -> Examined:
-    """`count` backward passes at `place` precede the first update."""
+def examine(start: Start, first: FirstRun) -> Examined:
+    """As many backward passes as the first run made on one line before its first update."""
+    count, place = first.accumulated, first.accumulated_at
     if not 2 <= count <= MOST_BATCHES:
         return NOTHING_TO_LOOK_AT
     with tempfile.TemporaryDirectory(prefix="accumulation-") as name:

@@ -1,0 +1,1 @@
+"""The way in for editors: a Language Server Protocol server over `check`."""
