@@ -250,3 +250,56 @@ def test_right_programs_are_clean(tmp_path: Path, what: str) -> None:
 def test_wrong_twins_are_found(tmp_path: Path, what: str, old: str, new: str, rule: str) -> None:
     assert old in RIGHT[what]
     assert rule in found(tmp_path, RIGHT[what].replace(old, new))
+
+
+_CHAIN = """\
+import torch
+
+def load(path, kind):
+    if kind == "ckpt":
+        whole = torch.load(path, map_location="cpu", weights_only=True)
+        state = whole["state_dict"]
+    elif kind == "pt":
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    else:
+        {other}
+    return {read}
+"""
+_ACCUMULATES = """\
+import torch
+
+def train(model, batches, optimizer, accumulation_steps, batch_size):
+    scaler = torch.amp.GradScaler("cuda")
+    print(batch_size * accumulation_steps)
+    for _ in range(100):
+        for _ in range(accumulation_steps):
+            loss = model(next(batches)).mean(){scale}
+            scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+"""
+_INDEX = """\
+import torch
+
+def pick(scores, boxes, classes):
+    _, best = torch.topk(scores.flatten(1), dim=1, k=10)
+    rows = best {divide} classes
+    return torch.gather(boxes, 1, rows.unsqueeze(2).expand(-1, -1, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "rule", "fires"),
+    [
+        (_CHAIN.format(other="raise ValueError(kind)", read='whole["state_dict"]'), "TS239", True),
+        (_CHAIN.format(other="raise ValueError(kind)", read="state"), "TS239", False),
+        (_CHAIN.format(other="state = None", read="state"), "TS239", False),
+        (_ACCUMULATES.format(scale=""), "TS231", True),
+        (_ACCUMULATES.format(scale=" / accumulation_steps"), "TS231", False),
+        (_INDEX.format(divide="/"), "TS119", True),
+        (_INDEX.format(divide="//"), "TS119", False),
+    ],
+)
+def test_mechanisms_of_real_fixes(tmp_path: Path, source: str, rule: str, fires: bool) -> None:
+    assert (rule in found(tmp_path, source)) == fires
