@@ -25,7 +25,7 @@ page() {
     rm -f "$pages/errors.txt"
 }
 
-printf 'A review runs the project several times behind walls and tries every patch: one to three minutes.\n'
+printf 'A review runs the project several times in a sandbox and tries every patch: one to three minutes.\n'
 show torchstone review examples/review/amp --output "$pages/review"
 cp "$pages/review/report.html" "$pages/review.html"
 
