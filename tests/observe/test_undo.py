@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.utils._device
 
 from torchstone.observe.undo import Undo, heal, keep_modes, leave_inference_mode
 
