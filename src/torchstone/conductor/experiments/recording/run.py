@@ -119,6 +119,8 @@ class Run:
     first_classification: Classification | None = None
     restores: list[Place] = field(default_factory=list)
     """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
+    saved_states: int = 0
+    """States of modules that were saved."""
     moved_states: list[MovedState] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     autocast: bool = False

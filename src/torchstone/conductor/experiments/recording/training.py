@@ -115,6 +115,7 @@ class TrainingRecorder:
         for state in () if self.quiet else _dictionaries(event.value):
             known = self._states.get(id(state))
             steps = len(self.run.steps) - known.step if known else 0
+            self.run.saved_states += known is not None
             if known and steps and _shares_memory(known.module, state):
                 self.run.moved_states.append(MovedState(known.place, self.places.own(2), steps))
 

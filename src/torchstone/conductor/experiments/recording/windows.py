@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import torch
 
 _MOST_SAMPLES = 2000
+_CPU_SECONDS = 2.0
+"""For one data set, as for what its samples are made from."""
 _LEAST = 4
 """Elements of a part: single numbers are labels, and many samples share them."""
 
@@ -27,22 +30,20 @@ class Window:
 def windows_of(data: Any) -> list[tuple[Window, ...]]:
     """For each sample of a data set, its parts that show what the data set holds; empty where it cannot be read by
     number, or makes new tensors."""
+    until = time.process_time() + _CPU_SECONDS
+    found: list[tuple[Window, ...]] = []
     try:
-        count = min(len(data), _MOST_SAMPLES)
         with torch.random.fork_rng():
-            samples = [
-                data[place] for place in range(count)
-            ]  # held: memory that is free is used again
-            again = data[0] if count else None
+            one, again = data[0], data[0]  # both held: memory that is free would be used again
+            parts = {item.part for item in set(_windows(one, "")) & set(_windows(again, ""))}
+            for place in range(min(len(data), _MOST_SAMPLES)) if parts else ():
+                if time.process_time() > until:
+                    break
+                windows = _windows(data[place], "")
+                found.append(tuple(item for item in windows if item.part in parts))
     except Exception:  # whatever the data set of the project raises: it decides nothing
         return []
-    if not samples:
-        return []
-    held = set(_windows(samples[0], "")) & set(_windows(again, ""))
-    parts = {item.part for item in held}
-    return [
-        tuple(item for item in _windows(sample, "") if item.part in parts) for sample in samples
-    ]
+    return found
 
 
 def _windows(value: Any, part: str) -> Iterator[Window]:

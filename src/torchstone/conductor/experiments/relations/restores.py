@@ -73,4 +73,6 @@ def examine(subject: Subject) -> Examined:
         )
         for place, item in moved.items()
     )
-    return Examined(shown, decided=bool(subject.run.steps))
+    held = [NO_EFFECT.id] if subject.run.steps and not places else []
+    held += [MOVED.id] if subject.run.saved_states and not moved else []
+    return Examined(shown, bool(subject.run.steps), tuple(held))
