@@ -69,7 +69,7 @@ class CheckServer:
             self.check(uri)
 
     def check(self, uri: str) -> None:
-        """Check one document and publish; cells of notebooks are no files of their own."""
+        """Check one document and publish; cells of notebooks are not files of their own."""
         if not uri.startswith(("file:", "untitled:")):
             return
         document = self.wire.workspace.get_text_document(uri)
@@ -78,7 +78,7 @@ class CheckServer:
         try:
             options = self._load_options(path.parent if path else Path.cwd())
             found = documents.check_document(uri, document.version, path, document.source, options)
-        except TorchstoneError as error:  # a setting that is wrong: the person is told
+        except TorchstoneError as error:  # a wrong setting is reported to the user
             shown = types.ShowMessageParams(types.MessageType.Error, error.say(self._lang))
             self.wire.window_show_message(shown)
             return

@@ -7,7 +7,7 @@ import multiprocessing.context
 
 
 def fork_workers() -> None:
-    """A spawned worker begins with the file of the program and nothing of what stands in for missing packages."""
+    """A spawned worker starts from the program's file, without the packages that stand in for missing ones."""
     contexts = vars(multiprocessing.context)["_concrete_contexts"]
     contexts.update(dict.fromkeys(contexts, contexts["fork"]))
     multiprocessing.set_start_method("fork", force=True)
