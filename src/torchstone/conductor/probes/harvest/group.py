@@ -12,14 +12,19 @@ import torch
 import torch.distributed as dist
 from torch.futures import Future
 
-from torchstone.observe.compat.groups import bindings
+from torchstone.observe.compat.groups import Work, bindings
+from torchstone.observe.ranks import RECV, SEND, Collective, StandInGroup
 
 NAME = "probes"
 _SECONDS = 30.0
 """A rank that waits longer for one that runs has lost it; they compute alike, so a busy machine delays all."""
 _LOOK_SECONDS = 0.5
 _ENDED = "ended"
+_HEARD = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all")
+"""Kinds that carry what a program computes with; the others move objects and keep time."""
 _save, _load = torch.save, torch.load
+Rows = Sequence[Sequence[torch.Tensor]]
+"""The tensors of each rank, in order of rank."""
 
 
 def use_own_group(rank: int, world: int, exchange: str) -> None:
@@ -49,7 +54,7 @@ def _make_group(store: Any, rank: int, world: int, _: Any) -> Any:
     return FileGroup(store, rank, world)
 
 
-class FileGroup(dist.ProcessGroup):
+class FileGroup(StandInGroup):
     """Every collective is an exchange of what each rank holds, worked out by each for itself."""
 
     alone = False
@@ -61,35 +66,91 @@ class FileGroup(dist.ProcessGroup):
     made: ClassVar[list[FileGroup]] = []
 
     def __init__(self, store: Any, rank: int, world: int) -> None:
-        super().__init__(rank, world)  # type: ignore[call-arg]
+        super().__init__(rank, world, NAME)
         FileGroup.made.append(self)
-        self._store, self._rank_here, self._world = store, rank, world
+        self._store = store
         self._count = 0
         self._letters: dict[tuple[int, int, int], int] = {}
-
-    def size(self) -> int:
-        return self._world
-
-    def rank(self) -> int:
-        return self._rank_here
-
-    def getBackendName(self) -> str:  # noqa: N802
-        return NAME
 
     def name(self) -> str:
         return NAME
 
-    def _tell(self, kind: str, tensors: list[torch.Tensor]) -> None:
-        if not FileGroup.alone:
-            FileGroup.heard(kind, tensors, self._world)
+    def join(self, works: Sequence[Work]) -> Work:
+        return works[-1]  # each was done when it was begun
+
+    def perform(self, collective: Collective) -> Work:
+        kind, inputs = collective.kind, collective.inputs
+        if kind in (SEND, RECV):
+            self._pass_on(collective)
+        else:
+            if kind in _HEARD and not FileGroup.alone:
+                FileGroup.heard(kind, list(inputs), self.size())
+            gathered = self._all([item.detach() for item in inputs])
+            values = self._results(collective, gathered) if collective.outputs else ()
+            for item, value in zip(collective.outputs, values, strict=True):
+                _write(item, value)
+        return _done(collective.result)
+
+    def _results(self, collective: Collective, gathered: Rows) -> Sequence[torch.Tensor]:
+        """What each output holds afterwards; `gathered` has the inputs of every rank."""
+        own, outputs = self.rank(), collective.outputs
+        several = len(outputs) > 1
+        match collective.kind:
+            case "all_reduce" | "reduce":
+                return [_reduced(row, collective.reduce) for row in zip(*gathered, strict=True)]
+            case "broadcast":
+                return gathered[collective.root]
+            case "scatter":
+                return [gathered[collective.root][own]]
+            case "gather" | "all_gather" if several or self.size() == 1:
+                return [item for column in zip(*gathered, strict=True) for item in column]
+            case "all_gather":
+                return [torch.cat([row[0].reshape(-1) for row in gathered])]
+            case "reduce_scatter":
+                return self._scattered(collective, gathered)
+            case "all_to_all":
+                return self._exchanged(collective, gathered)
+        raise NotImplementedError(collective.kind)
+
+    def _scattered(self, collective: Collective, gathered: Rows) -> Sequence[torch.Tensor]:
+        own, world, outputs = self.rank(), self.size(), collective.outputs
+        if len(collective.inputs) == len(outputs):  # one tensor, cut into as many parts as ranks
+            whole = _reduced([row[0] for row in gathered], collective.reduce)
+            return [whole.reshape(world, -1)[own]]
+        return [
+            _reduced([row[place * world + own] for row in gathered], collective.reduce)
+            for place in range(len(outputs))
+        ]
+
+    def _exchanged(self, collective: Collective, gathered: Rows) -> Sequence[torch.Tensor]:
+        own = self.rank()
+        if len(collective.inputs) > 1:
+            return [row[own] for row in gathered]
+        splits = self._all(list(collective.in_splits))
+        parts = [row[0].split(sizes)[own] for row, sizes in zip(gathered, splits, strict=True)]
+        if [item.shape[0] for item in parts] != list(collective.out_splits):
+            FileGroup.heard("split sizes", list(collective.inputs), self.size())
+        return [torch.cat(parts)]
+
+    def _pass_on(self, collective: Collective) -> None:
+        here, peer, tag = self.rank(), collective.peer, collective.tag
+        if collective.kind == SEND:
+            self._store.set(
+                self._letter(here, peer, tag),
+                _packed([item.detach() for item in collective.inputs]),
+            )
+        elif not FileGroup.alone:
+            sent = self._get(self._letter(peer, here, tag), peer)
+            for item, value in zip(collective.outputs, sent, strict=True):
+                _write(item, value)
 
     def _all(self, value: Any) -> list[Any]:
         """What every rank gave, in order of rank."""
         self._count += 1
-        if self._world == 1 or FileGroup.alone:
-            return [value] * self._world
-        self._store.set(f"{self._count}/{self._rank_here}", _packed(value))
-        return [self._get(f"{self._count}/{rank}", rank) for rank in range(self._world)]
+        if self.size() == 1 or FileGroup.alone:
+            return [value] * self.size()
+        self._store.set(f"{self._count}/{self.rank()}", _packed(value))
+        return [self._get(f"{self._count}/{rank}", rank) for rank in range(self.size())]
 
     def _get(self, key: str, rank: int) -> Any:
         """What another rank has sent, or will send unless its script has ended."""
@@ -112,117 +173,7 @@ class FileGroup(dist.ProcessGroup):
     def tell_end(cls) -> None:
         """The script of this rank is over: nobody waits for it any longer."""
         for group in cls.made:
-            group._store.set(f"{_ENDED}/{group._rank_here}", b"1")
-
-    def allreduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
-        self._tell("all_reduce", tensors if isinstance(tensors, list) else [tensors])
-        op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
-        own = tensors if isinstance(tensors, list) else [tensors]
-        gathered = self._all([item.detach() for item in own])
-        for place, item in enumerate(own):
-            _write(item, _reduced([row[place] for row in gathered], op))
-        return _done(tensors)
-
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
-        return self.allreduce(tensors, opts)
-
-    def reduce(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
-        self._tell("reduce", tensors)
-        gathered = self._all([item.detach() for item in tensors])
-        if self._rank_here == opts.rootRank:
-            for place, item in enumerate(tensors):
-                _write(item, _reduced([row[place] for row in gathered], opts.reduceOp))
-        return _done(tensors)
-
-    def broadcast(self, tensors: Any, opts: Any = None) -> Any:  # type: ignore[override]
-        self._tell("broadcast", tensors)
-        gathered = self._all([item.detach() for item in tensors])
-        for item, sent in zip(tensors, gathered[opts.rootRank], strict=True):
-            _write(item, sent)
-        return _done(tensors)
-
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
-        self._tell("all_gather", inputs)
-        gathered = self._all([item.detach() for item in inputs])
-        for place, row in enumerate(outputs):
-            for rank, item in enumerate(row):
-                _write(item, gathered[rank][place])
-        return _done(outputs)
-
-    def all_gather_single(self, output: Any, given: Any, opts: Any = None) -> Any:  # noqa: ARG002
-        self._tell("all_gather", [given])
-        gathered = self._all(given.detach())
-        _write(output, torch.cat([item.reshape(-1) for item in gathered]).reshape(output.shape))
-        return _done(output)
-
-    _allgather_base = all_gather_single  # type: ignore[assignment]
-
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
-        self._tell("reduce_scatter", inputs[0])
-        gathered = self._all([[item.detach() for item in row] for row in inputs])
-        for place, item in enumerate(outputs):
-            parts = [row[place][self._rank_here] for row in gathered]
-            _write(item, _reduced(parts, opts.reduceOp))
-        return _done(outputs)
-
-    def reduce_scatter_single(self, output: Any, given: Any, opts: Any = None) -> Any:
-        self._tell("reduce_scatter", [given])
-        whole = _reduced(self._all(given.detach()), opts.reduceOp)
-        _write(output, whole.reshape(self._world, -1)[self._rank_here].reshape(output.shape))
-        return _done(output)
-
-    _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]
-
-    def all_to_all_single(
-        self, output: Any, given: Any, output_sizes: Any = None, input_sizes: Any = None, opts: Any = None,  # noqa: ARG002
-    ) -> Any:  # fmt: skip
-        self._tell("all_to_all", [given])
-        sizes = list(input_sizes) if input_sizes else [given.shape[0] // self._world] * self._world
-        gathered = self._all(list(given.detach().split(sizes)))
-        parts = [row[self._rank_here] for row in gathered]
-        if output_sizes and [item.shape[0] for item in parts] != list(output_sizes):
-            self._tell("split sizes", [given])
-        _write(output, torch.cat(parts))
-        return _done(output)
-
-    alltoall_base = all_to_all_single  # type: ignore[assignment]
-
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # noqa: ARG002
-        self._tell("all_to_all", inputs)
-        gathered = self._all([item.detach() for item in inputs])
-        for rank, item in enumerate(outputs):
-            _write(item, gathered[rank][self._rank_here])
-        return _done(outputs)
-
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
-        gathered = self._all([item.detach() for item in inputs])
-        if self._rank_here == opts.rootRank:
-            for rank, item in enumerate(outputs[0]):
-                _write(item, gathered[rank][0])
-        return _done(outputs)
-
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:  # type: ignore[override]
-        gathered = self._all([[item.detach() for item in row] for row in inputs])
-        _write(outputs[0], gathered[opts.rootRank][0][self._rank_here])
-        return _done(outputs)
-
-    def barrier(self, *_: Any, **__: Any) -> Any:
-        self._all(0)
-        return _done(None)
-
-    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:
-        key = self._letter(self._rank_here, to, tag)
-        self._store.set(key, _packed([item.detach() for item in tensors]))
-        return _done(tensors)
-
-    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
-        if FileGroup.alone:
-            return _done(tensors)
-        for item, sent in zip(
-            tensors, self._get(self._letter(source, self._rank_here, tag), source), strict=True
-        ):
-            _write(item, sent)
-        return _done(tensors)
+            group._store.set(f"{_ENDED}/{group.rank()}", b"1")
 
     def _letter(self, source: int, to: int, tag: int) -> str:
         count = self._letters.get((source, to, tag), 0)
@@ -241,25 +192,23 @@ def _write(target: torch.Tensor, value: torch.Tensor) -> None:
         target.detach().copy_(value.reshape(target.shape))
 
 
-def _done(value: Any) -> Any:
+def _done(value: Any) -> Work:
     future: Future[Any] = Future()
     future.set_result(value)
     made: Any = bindings
-    return made._create_work_from_future(future)
+    work: Work = made._create_work_from_future(future)
+    return work
 
 
 _REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "MAX": lambda rows: rows.amax(0),
-    "MIN": lambda rows: rows.amin(0),
-    "PRODUCT": lambda rows: rows.prod(0),
-    "AVG": lambda rows: rows.sum(0) / rows.shape[0],
+    "max": lambda rows: rows.amax(0),
+    "min": lambda rows: rows.amin(0),
+    "product": lambda rows: rows.prod(0),
+    "avg": lambda rows: rows.sum(0) / rows.shape[0],
 }
 
 
-def _reduced(parts: Sequence[torch.Tensor], op: Any) -> torch.Tensor:
+def _reduced(parts: Sequence[torch.Tensor], name: str) -> torch.Tensor:
     rows = torch.stack(list(parts))
-    name = str(op).rpartition(".")[2].rpartition(":")[2].strip(" >")
-    for key, reduce in _REDUCTIONS.items():
-        if key in name or op == getattr(dist.ReduceOp, key, None):
-            return reduce(rows)
-    return rows.sum(0)
+    reduce = _REDUCTIONS.get(name)
+    return reduce(rows) if reduce else rows.sum(0)

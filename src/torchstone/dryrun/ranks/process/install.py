@@ -19,7 +19,7 @@ import torch.multiprocessing as torch_processes
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks.posts import NEW_GROUP
 from torchstone.dryrun.ranks.process.batch_norm import synchronise_statistics
-from torchstone.dryrun.ranks.process.group import DryGroup, check_splits
+from torchstone.dryrun.ranks.process.group import DryGroup
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.replicas import Replicas
 from torchstone.dryrun.ranks.process.work import DryWork
@@ -33,6 +33,7 @@ from torchstone.observe.compat.groups import (
     sharding_modules,
 )
 from torchstone.observe.compat.groups import new_group_with_tag as new_group_with_tag_of_torch
+from torchstone.observe.ranks import Collective, check_splits
 
 BACKEND = "dry"
 _HOLDERS = ("torch.distributed", "torch.nn.parallel", "torch.testing", "accelerate", "transformers.train",
@@ -297,20 +298,19 @@ def _functional(groups: Groups, func: Any, args: Any) -> Callable[[Any], None]:
 
 def _posted(group: DryGroup, name: str, tensor: torch.Tensor, args: Any) -> DryWork | None:
     reduce = next((item for item in args[1:] if isinstance(item, str)), "sum")
+    given = (tensor,)
     if name == "all_reduce":
-        return group._collective("all_reduce", [tensor], [], reduce=reduce)
-    if name == "all_gather_into_tensor" or name.startswith("all_gather_into_tensor"):
-        return group._collective("all_gather", [tensor], [])
+        return group.perform(Collective("all_reduce", given, reduce=reduce))
+    if name.startswith("all_gather_into_tensor"):
+        return group.perform(Collective("all_gather", given))
     if name.startswith("reduce_scatter_tensor"):
-        return group._collective("reduce_scatter", [tensor], [], reduce=reduce)
+        return group.perform(Collective("reduce_scatter", given, reduce=reduce))
     if name == "broadcast":
-        return group._collective("broadcast", [tensor], [], root=int(args[1]))
+        return group.perform(Collective("broadcast", given, root=int(args[1])))
     if name == "all_to_all_single":
-        check_splits(tensor, args[2], group.size())
-        return group._collective(
-            "all_to_all", [tensor], [],
-            out_splits=tuple(map(int, args[1])), in_splits=tuple(map(int, args[2])),
-        )  # fmt: skip
+        sends, takes = tuple(map(int, args[2])), tuple(map(int, args[1]))
+        check_splits(tensor, sends, group.size())
+        return group.perform(Collective("all_to_all", given, in_splits=sends, out_splits=takes))
     return None
 
 
