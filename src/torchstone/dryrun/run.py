@@ -21,6 +21,7 @@ from torchstone.dryrun.reporting.progress import gpu_measure
 from torchstone.dryrun.reporting.ranks.report import report_on_ranks
 from torchstone.dryrun.reporting.script import report_on_script
 from torchstone.dryrun.script.launch import Outcome, launch
+from torchstone.dryrun.script.process_groups import NEEDS_RANKS
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.runtime.devices import Device, device
 from torchstone.starting.commands import is_script
@@ -85,6 +86,8 @@ def dry_run_command(options: DryRunOptions) -> Report:
         return report_on_ranks(options.target, _start(settings), device_of(options))
     named = device_of(options)
     first = _start(settings)
+    if first.ranks is not None:
+        return report_on_ranks(options.target, first, named)
     settings = replace(settings, supplies=first.supplies)
     report = report_on_script(options.target, first, named)
     if settings.devices > 1:
@@ -104,7 +107,8 @@ def _start(settings: ScriptSettings) -> Outcome:
     """The program, again and again with what it lacks until it runs or nothing more can be supplied."""
 
     def run(supplies: tuple[Supply, ...]) -> Attempt[Outcome]:
-        outcome = replace(launch(replace(settings, supplies=supplies)), supplies=supplies)
+        started = _launch(replace(settings, supplies=supplies))
+        outcome = replace(started, supplies=supplies)
         record = outcome.ranks.record if outcome.ranks else next(iter(outcome.records), None)
         stop = record.stop if record is not None else None
         if stop is None or stop.obstacle is None or stop.cause in _NOT_MISSING:
@@ -116,6 +120,17 @@ def _start(settings: ScriptSettings) -> Outcome:
         return run(()).outcome
     packages = settings.interpreter.packages
     return run_with_repairs(run, project_root(script), script, packages).outcome
+
+
+def _launch(settings: ScriptSettings) -> Outcome:
+    """Run the program; as ranks where it makes processes or a process group of its own."""
+    outcome = launch(settings)
+    record = next(iter(outcome.records), None)
+    if record is None or record.ending != NEEDS_RANKS:
+        return outcome
+    count = int(str(record.ending_detail))
+    again = launch(replace(settings, play_ranks=True, world_size=count))
+    return replace(again, cpu_seconds=outcome.cpu_seconds + again.cpu_seconds)
 
 
 def _annotated(report: Report, outcomes: tuple[Outcome, ...], options: DryRunOptions) -> Report:

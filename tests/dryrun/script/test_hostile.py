@@ -80,11 +80,11 @@ def test_nonsense_is_refused(options: dict[str, object], folder: Path) -> None:
         settings_of(DryRunOptions(**{"target": "train.py", **options}))  # type: ignore[arg-type]
 
 
-def test_a_program_that_starts_its_ranks_is_not_accused(run: Run) -> None:
+def test_a_program_that_starts_more_ranks_than_are_played_is_not_accused(run: Run) -> None:
     text = (
         "import torch\nimport torch.multiprocessing as mp\n"
         "def work(rank, world): raise SystemExit(3)\n"
-        "if __name__ == '__main__':\n    mp.spawn(work, args=(2,), nprocs=2)\n"
+        "if __name__ == '__main__':\n    mp.spawn(work, args=(512,), nprocs=512)\n"
     )
     report = run(text)
     (gap,) = report.gaps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from torchstone.conductor.project.facts import EntryPoint, Launch
@@ -24,43 +24,70 @@ _FIRST = re.compile(r"train|main|run|tune|fit", re.I)
 """How scripts that train are called, and how those are that use what was trained."""
 
 
-def _trains_elsewhere(path: str, found: Gathered) -> bool:
-    """Whether a script loads a module that trains, whatever it calls it by."""
-    files = {
-        Path(item).with_suffix("").as_posix().replace("/", "."): item for item in found.imports
-    }
-    files |= {key.removeprefix("src."): item for key, item in files.items()}
-    files |= {key.removesuffix(".__init__"): item for key, item in files.items()}
-    beside = ".".join(Path(path).parts[:-1])
-    pending, seen = [path], {path}
-    for item in pending:  # grows while it is walked
-        for module in found.imports.get(item, ()):
-            file = files.get(module) or files.get(f"{beside}.{module}")
-            if file is not None and file not in seen:
-                seen.add(file)
-                pending.append(file)
-    return bool(seen & (found.training | {place.path for place in found.loops}))
-
-
 def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
     commands: dict[str, list[Launch]] = {}
     for command in find_commands(root):
         words = _known(command.arguments, root / command.path)
         launch = Launch(words, command.ranks, command.folder)
         commands.setdefault(command.path, []).append(launch)
+    imported = _files_imported(found)
     scripts = [
         EntryPoint(
             path,
             tuple(dict.fromkeys(commands.get(path, ()))),
-            trains or _trains_elsewhere(path, found),
+            trains or _trains_elsewhere(path, imported, found),
             launched,
             _switches(root, path, found),
             () if path in commands else _required(root, path),
         )
-        for path, (trains, launched) in found.entries.items()
+        for path, (trains, launched) in {
+            **found.entries,
+            **dict(_started_otherwise(commands, imported, found)),
+        }.items()
         if path not in found.tests and not _NEVER.search(path)
     ]
     return tuple(sorted(scripts, key=lambda item: _order(item, commands)))
+
+
+def _started_otherwise(
+    commands: Container[str], imported: Mapping[str, set[str]], found: Gathered
+) -> Iterator[tuple[str, tuple[bool, bool]]]:
+    """Scripts that nothing in them marks as a start: the documentation starts them, or nobody imports them
+    and their top level does work with modules that train."""
+    used = set().union(*imported.values())
+    for path, (works, launched) in found.others.items():
+        top = works and path not in used and _trains_elsewhere(path, imported, found)
+        if path in commands or top:
+            yield path, (path in found.training, launched)
+    for path in found.unread:
+        if path in commands and path.endswith(".py"):
+            yield path, (bool(_FIRST.search(Path(path).stem)), False)
+
+
+def _files_imported(found: Gathered) -> dict[str, set[str]]:
+    """Of every file, the files of the project that it imports."""
+    files = {
+        Path(item).with_suffix("").as_posix().replace("/", "."): item
+        for item in (*found.imports, *found.others, *found.entries)
+    }
+    files |= {key.removeprefix("src."): item for key, item in files.items()}
+    files |= {key.removesuffix(".__init__"): item for key, item in files.items()}
+    imported: dict[str, set[str]] = {}
+    for path, modules in found.imports.items():
+        beside = ".".join(Path(path).parts[:-1])
+        reached = {files.get(name) or files.get(f"{beside}.{name}") for name in modules}
+        imported[path] = {item for item in reached if item is not None and item != path}
+    return imported
+
+
+def _trains_elsewhere(path: str, imported: Mapping[str, set[str]], found: Gathered) -> bool:
+    """Whether a script loads a module that trains, whatever it calls it by."""
+    pending, seen = [path], {path}
+    for item in pending:  # grows while it is walked
+        new = imported.get(item, set()) - seen
+        seen |= new
+        pending += new
+    return bool(seen & (found.training | {place.path for place in found.loops}))
 
 
 def _known(words: tuple[str, ...], script: Path) -> tuple[str, ...]:

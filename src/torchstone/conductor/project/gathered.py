@@ -19,6 +19,9 @@ class Gathered:
     frameworks: set[str] = field(default_factory=set)
     libraries: set[str] = field(default_factory=set)
     entries: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    others: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    """Files that do not look like a start by themselves: whether their top level does work, and whether
+    they are for a launcher."""
     training: set[str] = field(default_factory=set)
     """Files with a backward pass and an optimizer."""
     imports: dict[str, set[str]] = field(default_factory=dict)

@@ -200,8 +200,11 @@ def _note_tree(tree: ast.Module, name: str, found: Gathered) -> None:
     if trains:
         found.training.add(name)
     starts = any(map(_STARTS.search, words))
+    launched = bool(words & _LAUNCHED)
     if any(map(_starts_work, tree.body)) or ((trains or starts) and _runs_at_once(tree)):
-        found.entries[name] = (trains or "train" in Path(name).stem, bool(words & _LAUNCHED))
+        found.entries[name] = (trains or "train" in Path(name).stem, launched)
+    else:
+        found.others[name] = (any(map(_does_work, tree.body)), launched)
 
 
 def _words(node: ast.AST) -> Iterator[str]:
@@ -273,6 +276,13 @@ def _starts_work(node: ast.stmt) -> bool:
     return _is_main_guard(node) and not all(
         isinstance(item, ast.Pass) for item in getattr(node, "body", ())
     )
+
+
+def _does_work(node: ast.stmt) -> bool:
+    """A statement of the top level that is more than a definition: a loop, a block, a call for its effect."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return isinstance(node, (ast.For, ast.While, ast.With, ast.Try))
 
 
 def _runs_at_once(tree: ast.Module) -> bool:

@@ -44,6 +44,7 @@ from torchstone.dryrun.script.fakes.memory import DeviceMemory, follow_memory
 from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
+from torchstone.dryrun.script.process_groups import follow_process_groups
 from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
@@ -181,6 +182,8 @@ def prepare(session: Session, sink: Sink) -> World:
             session.note("unconfined")
         if settings.network == Network.OPEN.name:
             session.note("open-network")
+    if not settings.play_ranks:
+        follow_process_groups(session)
     found = overlay.to_read if overlay is not None else lambda path: path
     apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in, found)
     answers = Answers(session)

@@ -26,8 +26,6 @@ def guard(session: Session) -> None:
     _refuse_network(session)
     _note_processes(session)
     _keep_signals(session)
-    if not session.settings.play_ranks:
-        _refuse_ranks()
 
 
 def _refuse_input() -> None:
@@ -37,19 +35,6 @@ def _refuse_input() -> None:
         raise error
 
     builtins.input = ask
-
-
-def _refuse_ranks() -> None:
-    """Processes that a script starts with torch would run for real, without any of the answers."""
-    import torch.multiprocessing as processes
-
-    def spawn(fn: object, args: object = (), nprocs: int = 1, *a: object, **k: object) -> NoReturn:
-        error = RuntimeError(f"torch.multiprocessing.spawn with nprocs={nprocs}")
-        error._dryrun_cause = "ranks"  # type: ignore[attr-defined]
-        raise error
-
-    put(processes, "spawn", spawn)
-    put(processes, "start_processes", spawn)
 
 
 def _refuse_network(session: Session) -> None:
