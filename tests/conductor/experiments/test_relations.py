@@ -172,3 +172,18 @@ def test_a_loss_is_written_down_once(tmp_path: Path) -> None:
     (table,) = report.measures[0].evidence
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == list(range(20))
+
+
+def test_a_relation_that_ends_the_process_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    """As native code does that is called with inputs it was not written for."""
+    text = FRAME.replace(
+        "    total, count = 0.0, 0",
+        "    if loader.batch_size != 8:\n        import os\n        os._exit(3)\n    total, count = 0.0, 0",
+    )
+    for key, value in {**CLEAN, "step": "pass"}.items():
+        text = text.replace(f"{{{key}}}", value)
+    (tmp_path / "train.py").write_text(text)
+    report = run_experiments(Start(tmp_path, "train.py"))
+    assert "EX115" in {item.rule for item in report.findings}
+    lost = [gap for gap in report.gaps if gap.reason.id == "experiments.lost"]
+    assert [gap.reason.text.en.partition(" ")[0] for gap in lost] == ["evaluation"]

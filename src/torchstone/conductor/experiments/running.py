@@ -9,6 +9,7 @@ import functools
 import importlib
 import json
 import math
+import tempfile
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,8 @@ from torchstone.starting.supplies import Supply
 TOOL = "experiments"
 _KEPT_LOSSES = 20
 """From each end of a run: enough to see whether they fall."""
+_MOST_LOST = 3
+"""Relations that may end the process: each costs another run of the program."""
 _HOW = Text("counted while the script ran", "脚本运行时计数")
 
 
@@ -60,6 +63,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Notes:
+    """Written before each relation: which one comes now, and what is known by then."""
+
+    examining: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The outcome of the child; none where it did not come to its end."""
 
@@ -75,12 +86,11 @@ def run_experiments(start: Start) -> Report:
 
     def attempt(supplies: tuple[Supply, ...]) -> Attempt[Answer]:
         before = used_by_children()
-        work = functools.partial(_written, replace(start, supplies=supplies), command)
-        ((text, late),) = answers_of([work])
-        if text is None:
-            return Attempt(Answer(None, late), None)
-        made = from_data(Outcome, json.loads(text), "outcome")
-        return Attempt(Answer(made), made.obstacle, made.stack, used_by_children() - before)
+        answer = _outcome_of(replace(start, supplies=supplies), command)
+        made = answer.outcome
+        if made is None:
+            return Attempt(answer, None)
+        return Attempt(answer, made.obstacle, made.stack, used_by_children() - before)
 
     started = run_with_repairs(attempt, start.root, start.root / start.script)
     outcome, late = started.outcome.outcome or Outcome(), started.outcome.late
@@ -135,6 +145,40 @@ def run_experiments(start: Start) -> Report:
     return Report(TOOL, findings, measures, tuple(gaps), rules=rules, subject=command)
 
 
+def _outcome_of(start: Start, command: str) -> Answer:
+    """What all relations say. One that ends the process, as native code can that is called with changed
+    inputs, is left out of the next try; what the others have said by then is kept where time runs out."""
+    lost: dict[str, Gap] = {}
+    while True:
+        with tempfile.TemporaryDirectory(prefix="relations-") as folder:
+            notes = Path(folder, "notes.json")
+            work = functools.partial(_written, start, command, notes, frozenset(lost))
+            ((text, late),) = answers_of([work])
+            noted = json.loads(notes.read_text("utf-8")) if notes.is_file() else None
+        if text is not None:
+            made = from_data(Outcome, json.loads(text), "outcome")
+            return Answer(replace(made, gaps=(*made.gaps, *lost.values())))
+        if noted is None:
+            return Answer(None, late)
+        notes_made = from_data(Notes, noted, "notes")
+        lost[notes_made.examining] = _lost(notes_made.examining, late, start, command)
+        if late or len(lost) > _MOST_LOST:
+            made = notes_made.outcome
+            return Answer(replace(made, gaps=(*made.gaps, *lost.values())))
+
+
+def _lost(name: str, late: bool, start: Start, command: str) -> Gap:
+    why = (
+        Text(
+            f"{name} took too long, and what comes after it was not examined",
+            f"{name} 超时，其后的关系未检查",
+        )
+        if late
+        else Text(f"{name} ended the process: it was left out", f"{name} 使进程异常结束：已略去")
+    )
+    return Gap(start.script, Message("experiments.lost", why), command, tool=TOOL)
+
+
 def _with_variations(start: Start, command: str, outcome: Outcome) -> Outcome:
     """Short runs more, where the program has what they change."""
     shown: list[Shown] = []
@@ -153,7 +197,7 @@ def _with_variations(start: Start, command: str, outcome: Outcome) -> Outcome:
     return replace(outcome, findings=findings, held=tuple(held), gaps=tuple(gaps))
 
 
-def _own_fault(module: ModuleType, error: Exception, start: Start, command: str) -> Gap:
+def _own_fault(module: ModuleType, error: BaseException, start: Start, command: str) -> Gap:
     name = module.__name__.rpartition(".")[2]
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{type(error).__name__}: {str(error)[:160]} ({Path(last.filename).name}:{last.lineno})"
@@ -161,20 +205,25 @@ def _own_fault(module: ModuleType, error: Exception, start: Start, command: str)
     return Gap(start.script, Message("experiments.own", said), command, tool=TOOL)
 
 
-def _written(start: Start, command: str) -> str:
-    return json.dumps(to_data(_look(start, command)))
+def _written(start: Start, command: str, notes: Path, left_out: frozenset[str]) -> str:
+    return json.dumps(to_data(_look(start, command, notes, left_out)))
 
 
-def _look(start: Start, command: str) -> Outcome:
+def _look(start: Start, command: str, notes: Path, left_out: frozenset[str]) -> Outcome:
     run, recorder = record(start)
     subject = Subject(start, run, recorder)
     shown: list[Shown] = []
     held: list[str] = []
     gaps: list[Gap] = []
     for module in all_relations():
+        name = module.__name__.rpartition(".")[2]
+        if name in left_out:
+            continue
+        so_far = _outcome(start, command, run, shown, held, gaps)
+        notes.write_text(json.dumps(to_data(Notes(name, so_far))), "utf-8")
         try:
             examined = module.examine(subject)
-        except Exception as error:  # our own fault: it is reported, and the others go on
+        except (Exception, SystemExit) as error:  # our own fault: the others go on
             gaps.append(_own_fault(module, error, start, command))
             continue
         shown += examined.shown
@@ -182,6 +231,12 @@ def _look(start: Start, command: str) -> Outcome:
             held += examined.held
         elif examined.decided and not examined.shown:
             held += [rule.id for rule in module.RULES]
+    return _outcome(start, command, run, shown, held, gaps)
+
+
+def _outcome(
+    start: Start, command: str, run: Run, shown: list[Shown], held: list[str], gaps: list[Gap]
+) -> Outcome:
     found = {(item.rule.id, item.place): item for item in reversed(shown) if item.place}
     findings = tuple(_with_tool(finding_of(item, start.root, command)) for item in found.values())
     return Outcome(

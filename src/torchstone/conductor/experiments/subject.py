@@ -30,7 +30,7 @@ class Subject:
         try:
             with torch.random.fork_rng():
                 value = call.again(arguments, seed)
-        except Exception as error:  # whatever the code of the project raises
+        except (Exception, SystemExit) as error:  # whatever the code of the project raises
             return Replayed(None, f"{type(error).__name__}: {str(error)[:200]}")
         trained = (self.recorder.backwards, self.recorder.optimizer_steps) != before
         return Replayed(value, "", trained)

@@ -7,6 +7,7 @@ real one: it runs once for each form of a call, on tensors with a few elements, 
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ class Verdicts:
             return
         form = form_of(func, args, kwargs, tensors)
         if form not in self._known:
-            if len(self._known) >= MOST_FORMS or not _can_try(form, args, kwargs, result):
+            if len(self._known) >= MOST_FORMS or not _can_try(func, form, args, kwargs, result):
                 return
             with apart_from_program():
                 self._known[form] = _judge(form, args, kwargs, self._asks_cuda)
@@ -76,7 +77,13 @@ class Verdicts:
         return None
 
 
-def _can_try(form: Form, args: Any, kwargs: dict[str, Any], result: Any) -> bool:
+_COUNTS = re.compile(r"lengths?$|offsets|splits")
+"""Arguments that say how far a kernel reads: some of them are believed without a look at the sizes."""
+
+
+def _can_try(func: Any, form: Form, args: Any, kwargs: dict[str, Any], result: Any) -> bool:
+    if any(_COUNTS.search(item.name) for item in func._schema.arguments):
+        return False
     if form.is_exact:
         return sum(item.numel() for item in tensors_in(result)) <= LARGEST_RESULT
     return not any(_is_large(item) for item in (*args, *kwargs.values()))

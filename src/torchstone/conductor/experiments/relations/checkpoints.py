@@ -108,7 +108,7 @@ def _round_trip(subject: Subject, call: Call, loader: types.FunctionType) -> lis
             return None
         try:
             loader(**passed)
-        except Exception:  # it wants something else: nothing is known
+        except (Exception, SystemExit):  # it wants something else: nothing is known
             return None
     # what the loader is given: by name, or as an attribute of the object it belongs to
     reached = {name for name in states if name.partition(".")[0] in passed}
