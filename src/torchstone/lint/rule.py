@@ -91,7 +91,7 @@ class Rule:
         """Check calls of anything whose last name is one of these (import renames undone)."""
 
         def register(check: Check) -> Check:
-            for name in names:
+            for name in sorted(names):  # names may come from a set: the order must not vary
                 self.on_calls.setdefault(name, []).append(check)
             return check
 
