@@ -108,7 +108,7 @@ class Scene(Writing):
         """The innermost named function around a node."""
         scopes, up = self._scopes, self._scopes.get(node)
         while up.__class__ is ast.Lambda:
-            up = scopes.get(up)  # type: ignore[arg-type]
+            up = scopes.get(up)
         return up if isinstance(up, FUNCTIONS) else None
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
@@ -298,9 +298,10 @@ class Scene(Writing):
 
     def has_star(self, call: ast.Call) -> bool:
         """Whether `*args` or `**kwargs` may hide arguments."""
-        return any(isinstance(a, ast.Starred) for a in call.args) or any(
-            keyword.arg is None for keyword in call.keywords
-        )
+        for given in call.args:
+            if given.__class__ is ast.Starred:
+                return True
+        return bool(call.keywords) and any(keyword.arg is None for keyword in call.keywords)
 
     def literal(self, node: ast.AST | None) -> Any:
         """The value of a constant (also `-1`, and a name bound once to one), else MISSING."""

@@ -53,14 +53,9 @@ class Net(nn.Module):
         self.tails = nn.ModuleList(self.value, self.gain)
 """,
     good="""\
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.value, self.gain = nn.Linear(size, 1), nn.Linear(size, 4)
-        self.tails = nn.ModuleList([self.value, self.gain])
+@@ -8 +8 @@
+-        self.tails = nn.ModuleList(self.value, self.gain)
++        self.tails = nn.ModuleList([self.value, self.gain])
 """,
 )
 _SAYS = {

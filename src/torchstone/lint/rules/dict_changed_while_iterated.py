@@ -46,13 +46,9 @@ def without_prefix(state):
     return state
 """,
     good="""\
-import torch
-
-def without_prefix(state):
-    for name, tensor in list(state.items()):
-        state[name[7:]] = tensor
-        del state[name]
-    return state
+@@ -4 +4 @@
+-    for name, tensor in state.items():
++    for name, tensor in list(state.items()):
 """,
 )
 

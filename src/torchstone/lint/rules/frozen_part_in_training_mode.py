@@ -58,23 +58,12 @@ class Probe(torch.nn.Module):
         return self.head(self.body(x).mean((2, 3)))
 """,
     good="""\
-import torch
-
-class Probe(torch.nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.body = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8))
-        self.head = torch.nn.Linear(8, classes)
-        for parameter in self.body.parameters():
-            parameter.requires_grad = False
-
-    def train(self, mode=True):
-        super().train(mode)
-        self.body.eval()
-        return self
-
-    def forward(self, x):
-        return self.head(self.body(x).mean((2, 3)))
+@@ -10,0 +11,5 @@
++    def train(self, mode=True):
++        super().train(mode)
++        self.body.eval()
++        return self
++
 """,
 )
 

@@ -46,17 +46,9 @@ def fit(model, train_loader, val_loader, loss_of, optimizer):
     return val_loss
 """,
     good="""\
-import torch
-
-def fit(model, train_loader, val_loader, loss_of, optimizer):
-    for images, labels in train_loader:
-        optimizer.zero_grad()
-        loss_of(model(images), labels).backward()
-        optimizer.step()
-        with torch.no_grad():
-            for images_val, labels_val in val_loader:
-                val_loss = loss_of(model(images_val), labels_val)
-    return val_loss
+@@ -10 +10 @@
+-                val_loss = loss_of(model(images_val), labels)
++                val_loss = loss_of(model(images_val), labels_val)
 """,
 )
 

@@ -61,18 +61,12 @@ def main(loader, optimizer, criterion):
     train(loader, optimizer, criterion)
 """,
     good="""\
-import torch
-
-def train(model, loader, optimizer, criterion):
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = criterion(model(x), y)
-        loss.backward()
-        optimizer.step()
-
-def main(loader, optimizer, criterion):
-    model = torch.nn.Linear(4, 4)
-    train(model, loader, optimizer, criterion)
+@@ -3 +3 @@
+-def train(loader, optimizer, criterion):
++def train(model, loader, optimizer, criterion):
+@@ -12 +12 @@
+-    train(loader, optimizer, criterion)
++    train(model, loader, optimizer, criterion)
 """,
 )
 _GIVEN = frozenset(dir(builtins)) | frozenset(
@@ -94,16 +88,28 @@ def check(scene: Scene) -> Iterator[Hit]:
         return  # names that come from other packages cannot be seen
     known = _known_names(scene)
     reported: set[str] = set()
-    for node in scene.all(ast.Name):
-        if node.id in known or not isinstance(node.ctx, ast.Load):
+    for (_, name), nodes in _reads(scene).items():
+        if name in known or name in reported:
             continue
-        if scene.function(node) is None or node.id in reported or scene.bindings(node):
+        if scene.function(nodes[0]) is None or scene.bindings(nodes[0]):
             continue
-        if any(scene.project.star(star, node.id, scene.path) for star in stars):
+        if any(scene.project.star(star, name, scene.path) for star in stars):
             continue
-        if not _expects_it(scene, node):
-            reported.add(node.id)
-            yield RULE.at(node, name=node.id)
+        node = next((node for node in nodes if not _expects_it(scene, node)), None)
+        if node is not None:
+            reported.add(name)
+            yield RULE.at(node, name=name)
+
+
+def _reads(scene: Scene) -> dict[tuple[ast.AST, str], list[ast.Name]]:
+    """The places that read a name, by scope: what binds it is the same for all of them."""
+    found: dict[tuple[ast.AST, str], list[ast.Name]] | None = scene.cache.get("names read")
+    if found is None:
+        found = scene.cache["names read"] = {}
+        for node in scene.all(ast.Name):
+            if node.ctx.__class__ is ast.Load:
+                found.setdefault((scene.scope(node), node.id), []).append(node)
+    return found
 
 
 @RULE.on(ast.Assign)
@@ -117,6 +123,11 @@ def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         or scene.parent(statement) is not function
     ):
         return
+    if (function, target.id) not in _reads(scene):
+        return
+    rows = scene.bindings(target)
+    if not rows or rows[0].statement is not statement:
+        return
     reads = [
         node
         for node in scene.inside(statement.value)
@@ -126,12 +137,7 @@ def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
         return  # a comprehension has the name for itself
     if not reads or any(target.id in item.names for item in scene.all(ast.Global)):
         return
-    rows = scene.bindings(target)
-    if (
-        rows
-        and rows[0].statement is statement
-        and not _is_imported_inside(scene, function, target.id)
-    ):
+    if not _is_imported_inside(scene, function, target.id):
         yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
 
 
