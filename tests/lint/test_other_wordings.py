@@ -776,6 +776,36 @@ program(
     distill=_DISTILL.format(region="no_grad"), main=_CALLS_DISTILL,
 )  # fmt: skip
 
+_SPEECH = """from torch.utils.data import Dataset
+
+class Dataset(Dataset):
+    def __init__(self, path, sort=True):
+        self.path, self.sort = path, sort
+"""
+_EVALUATE = """import torch
+from speech import Dataset
+
+def evaluate(path):
+    return Dataset(path, sort=False)
+"""
+program(
+    "class that hides the import of its name", "TS241", False,
+    speech=_SPEECH, main=_EVALUATE,
+)  # fmt: skip
+_ENTROPY = """import torch.nn.functional as F
+
+def entropy(logit, label):
+    return F.cross_entropy(logit, label)
+"""
+_GIVES = """import torch
+from losses import entropy
+
+def step(x, label):
+    return entropy(torch.randn(4, 3).softmax(-1), label)
+"""
+program("probabilities that a caller gives", "TS203", True, losses=_ENTROPY, main=_GIVES)
+program("probabilities that only a test gives", "TS203", False, losses=_ENTROPY, test_main=_GIVES)
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(tmp_path: Path, case: Case) -> None:

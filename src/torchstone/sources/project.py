@@ -379,6 +379,8 @@ class Project:
             statements = _module_level(scene.root)
             imports = read_imports(statements, self._module_name(path)[1])
             table.update(imports.aliases)
+            for name in _hidden_imports(scene.root):
+                table.pop(name, None)
             for statement in statements:
                 if isinstance(statement, ast.Assign):
                     base, names = dotted(statement.value)
@@ -468,6 +470,17 @@ def _module_level(tree: ast.Module) -> list[ast.AST]:
             if isinstance(node, (ast.If, ast.Try, ast.ExceptHandler, ast.With)):
                 stack.extend(reversed(getattr(node, name, None) or ()))
     return found
+
+
+def _hidden_imports(tree: ast.Module) -> set[str]:
+    """The names that a module defines anew after it imported them: `class Dataset(Dataset)`."""
+    hidden: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+            hidden.add(statement.name)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            hidden.difference_update(item.asname or item.name for item in statement.names)
+    return hidden
 
 
 def _top_level(scene: Scene, name: str) -> tuple[Scene, ast.AST] | None:

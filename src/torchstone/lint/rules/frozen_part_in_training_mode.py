@@ -101,9 +101,12 @@ def _is_switched(scene: Scene, row: Freeze) -> bool:
     owner = scene.class_of(row.node)
     if owner is not None and any(getattr(item, "name", "") == "train" for item in owner.body):
         return True
-    last = row.of.rpartition(".")[2]
+    names = {row.of.rpartition(".")[2]}
+    for statement in scene.all(ast.Assign):
+        if scene.dotted(statement.value) == row.of:  # the same part under another name
+            names.update(map(scene.last_name, statement.targets))
     return any(
-        not chain or last in chain.split(".") or chain in _LOOPED
+        not chain or not names.isdisjoint(chain.split(".")) or chain in _LOOPED
         for chain in receivers(scene, "eval")
     )
 

@@ -190,8 +190,8 @@ class Analysis:
         rows: list[Value] = []
         for scene, site in sites:
             given = passed(scene, site, function, name)
-            if given is None:
-                continue
+            if given is None or scene.is_test:
+                continue  # what a test gives says nothing of a training
             # a caller that says nothing of half precision is walked for what objects are made of
             wanted = function.name == "__init__" or half_may_reach(scene, site)
             wanted = wanted or hands_on(scene)
@@ -355,9 +355,9 @@ class Analysis:
 def _settled(value: Value) -> Value:
     """What a function gives: where its returns differ in what the numbers are (probabilities in
     evaluation alone, say), nobody can tell which of them a caller gets."""
-    if len(value.content) > 1:
-        return value._replace(content=UNKNOWN_TYPE)
-    return value
+    parts = tuple((key, _settled(part)) for key, part in value.parts)
+    content = UNKNOWN_TYPE if len(value.content) > 1 else value.content
+    return value._replace(content=content, parts=parts)
 
 
 def _numbers(given: ast.arguments) -> set[str]:
