@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchstone.sources import values
 from torchstone.sources.targets import Target, function_named, target_of
+from torchstone.sources.tree import below
 
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
@@ -145,7 +146,7 @@ def _where_it_yields(scene: Scene, function: ast.AST) -> Region:
 def _returned(function: ast.AST) -> list[ast.expr]:
     return [
         node.value
-        for node in ast.walk(function)
+        for node in below(function)
         if isinstance(node, ast.Return) and node.value is not None
     ]
 
