@@ -233,7 +233,7 @@ def fit(d, g, loader, opt_d, opt_g, rounds):
 program(
     "a sum over all batches",
     "TS314",
-    "HIGH",
+    "MEDIUM",
     main=_ROUNDS.format(before="total = 0.0", within="pass"),
 )
 program(
@@ -548,7 +548,7 @@ program("a sum over the micro-batches of one step", "TS314", "", main=_SUMMED.fo
 program(
     "a sum over all steps",
     "TS314",
-    "HIGH",
+    "MEDIUM",
     main=_SUMMED.format(inside="        opt.step()\n        opt.zero_grad()\n"),
 )
 

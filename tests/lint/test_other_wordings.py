@@ -776,6 +776,95 @@ program(
     distill=_DISTILL.format(region="no_grad"), main=_CALLS_DISTILL,
 )  # fmt: skip
 
+_SPEECH = """from torch.utils.data import Dataset
+
+class Dataset(Dataset):
+    def __init__(self, path, sort=True):
+        self.path, self.sort = path, sort
+"""
+_EVALUATE = """import torch
+from speech import Dataset
+
+def evaluate(path):
+    return Dataset(path, sort=False)
+"""
+program(
+    "class that hides the import of its name", "TS241", False,
+    speech=_SPEECH, main=_EVALUATE,
+)  # fmt: skip
+_ENTROPY = """import torch.nn.functional as F
+
+def entropy(logit, label):
+    return F.cross_entropy(logit, label)
+"""
+_GIVES = """import torch
+from losses import entropy
+
+def step(x, label):
+    return entropy(torch.randn(4, 3).softmax(-1), label)
+"""
+program("probabilities that a caller gives", "TS203", True, losses=_ENTROPY, main=_GIVES)
+program("probabilities that only a test gives", "TS203", False, losses=_ENTROPY, test_main=_GIVES)
+
+_STRATEGY = """class Strategy:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def backward(self, loss):
+        {clear}
+        loss.backward()
+
+    def step(self):
+        self.optimizer.step()
+"""
+_GIVEN = """import torch
+from torch import nn
+from strategy import Strategy
+
+class Trainer:
+    def __init__(self, strategy, model):
+        self.strategy, self.model = strategy, model
+
+    def fit(self, loader):
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(self.model(x), y)
+            self.strategy.backward(loss)
+            self.strategy.step()
+
+def main(loader):
+    model = nn.Linear(3, 3)
+    strategy = Strategy(torch.optim.SGD(model.parameters(), lr=0.1))
+    Trainer(strategy, model).fit(loader)
+"""
+program(
+    "gradients that an object given to the constructor never clears", "TS201", True,
+    strategy=_STRATEGY.format(clear="pass"), main=_GIVEN,
+)  # fmt: skip
+program(
+    "gradients that an object given to the constructor clears", "TS201", False,
+    strategy=_STRATEGY.format(clear="self.optimizer.zero_grad()"), main=_GIVEN,
+)  # fmt: skip
+_FACTORY = """import torch
+
+def switched(flag):
+    def wrap(function):
+        def inner(*args):
+            with torch.{region}():
+                return function(*args)
+        return inner
+    return wrap
+
+@switched(True)
+def evaluate(model, loader):
+    model.eval()
+    for x in loader:
+        print(model(x).argmax())
+"""
+twins(
+    "decorator that a function makes", "TS311",
+    _FACTORY.format(region="enable_grad"), _FACTORY.format(region="no_grad"),
+)  # fmt: skip
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_case(tmp_path: Path, case: Case) -> None:

@@ -19,7 +19,6 @@ from torchstone._version import __version__
 from torchstone.cli.command import Subcommand, UnknownCommandError
 from torchstone.cli.common import ENDINGS, CommonOptions, check_ending
 from torchstone.cli.flags import Parser, add_options, given
-from torchstone.cli.requirements import explain_failed_import
 from torchstone.cli.settings import find_config, read_table, split_table
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.registry import names_in
@@ -28,6 +27,13 @@ from torchstone.render.style import printable
 
 OK, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 _COMMANDS = "torchstone.cli.commands"
+
+
+def _explain(command: str, error: Exception) -> TorchstoneError | None:
+    """The error that names a missing package; what reads packages is a fifth of the start."""
+    from torchstone.cli.requirements import explain_failed_import
+
+    return explain_failed_import(command, error)
 
 
 def run(words: Sequence[str]) -> int:
@@ -47,13 +53,13 @@ def run(words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except ImportError as error:
-        said = explain_failed_import(words[0], error)
+        said = _explain(words[0], error)
         if said is None:
             raise
         print(f"torchstone: {printable(said.say(lang))}", file=sys.stderr)
         return USAGE
     except OSError as error:
-        if (said := explain_failed_import(words[0], error)) is not None:  # a library of torch
+        if (said := _explain(words[0], error)) is not None:  # a library of torch
             print(f"torchstone: {printable(said.say(lang))}", file=sys.stderr)
             return USAGE
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 
 class _Lazy:
-    __slots__ = ("_args", "_made")
-
     def __init__(self, text: str, flags: int) -> None:
         self._args = (text, flags)
         self._made: re.Pattern[str] | None = None
@@ -20,7 +18,9 @@ class _Lazy:
     def __getattr__(self, name: str) -> object:
         if self._made is None:
             self._made = re.compile(*self._args)
-        return getattr(self._made, name)
+        found = getattr(self._made, name)
+        setattr(self, name, found)  # the next time it is at hand
+        return found
 
 
 if TYPE_CHECKING:

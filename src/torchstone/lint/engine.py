@@ -52,6 +52,7 @@ def check(
     torch = required.oldest if required else None
     project.torch_open = required.open if required else False
     project.strict = options.strict
+    project.doubtful = options.strict or options.min_confidence == Confidence.POSSIBLE
     project.torch_known = required is not None or bool(options.torch)
     run = Reading(rules, project, torch, options.no_cache, cache_folder, paths)
     with no_collector():

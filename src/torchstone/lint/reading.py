@@ -15,7 +15,7 @@ from torchstone.core.gap import Gap
 from torchstone.core.text import Message, Text
 from torchstone.lint import comments, parallel
 from torchstone.lint.cache import Cache
-from torchstone.lint.facts.confidence import settle
+from torchstone.lint.facts.confidence import OF_TESTS, settle, worth_running
 from torchstone.lint.facts.lending import Lending, Loan, loans_of
 from torchstone.lint.findings import findings_of
 from torchstone.lint.ignores import apply_ignores
@@ -26,7 +26,7 @@ from torchstone.sources import versions
 from torchstone.sources.callers import WORDS
 from torchstone.sources.discover import File
 from torchstone.sources.project import Project, parse
-from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Scene, is_named_as_test
 from torchstone.sources.source import Source, decode
 
 _OTHERS = frozenset(
@@ -69,10 +69,7 @@ class Reading:
         self.results: dict[str, Result] = {}
         self.lending = Lending(())
         self._by_word: dict[bytes, list[Rule]] = {}
-        self._always: list[Rule] = []
         for rule in self.rules:
-            if not rule.triggers:
-                self._always.append(rule)
             for word in rule.triggers:
                 self._by_word.setdefault(word.encode(), []).append(rule)
         self._needs = {rule.code: frozenset(map(str.encode, rule.needs)) for rule in self.rules}
@@ -81,7 +78,7 @@ class Reading:
         codes = ",".join(rule.code for rule in self.rules)
         own = "" if no_cache else _own_digest()
         basis = f"{__version__}|{sys.version_info[:2]}|{codes}|{torch}|{project.torch_open}"
-        basis += f"|{project.torch_known}|{project.strict}|{own}"
+        basis += f"|{project.torch_known}|{project.strict}|{project.doubtful}|{own}"
         self.cache = Cache(cache_folder, paths, basis, enabled=not no_cache)
 
     def all(self, files: list[File], progress: Progress | None, jobs: int | None) -> None:
@@ -158,10 +155,14 @@ class Reading:
             return
         active = self._active(data)
         marked = comments.MARK in data
+        everything = marked or self.project.doubtful  # a comment may silence what is only possible
+        if not everything and is_named_as_test(name):
+            active = [rule for rule in active if rule.group in OF_TESTS]
         if not active and not marked:
             return
         self.project.begin_file()
-        self._run(active, kept or self.project.scene(source, tree), result, marked)
+        scene = kept or self.project.scene(source, tree)
+        self._run(active if everything else worth_running(scene, active), scene, result, marked)
 
     def _active(self, data: bytes) -> list[Rule]:
         """The rules whose words the file holds."""
@@ -176,14 +177,18 @@ class Reading:
             if not trains or not words.isdisjoint(_OTHERS):
                 return []
         words |= borrowed
-        found = {
-            rule.code: rule
-            for word in words & self._trigger_words
-            for rule in self._by_word[word]
-            if self._needs[rule.code] <= words
-            and not (rule.also and self._also[rule.code].isdisjoint(words))
-        }
-        return [*found.values(), *self._always]
+        held = {rule.code for word in words & self._trigger_words for rule in self._by_word[word]}
+        # in the order of their codes: what one rule asks first is at hand for the next
+        return [
+            rule
+            for rule in self.rules
+            if not rule.triggers
+            or (
+                rule.code in held
+                and self._needs[rule.code] <= words
+                and not (rule.also and self._also[rule.code].isdisjoint(words))
+            )
+        ]
 
     def _run(self, active: list[Rule], scene: Scene, result: Result, marked: bool) -> None:
         project = self.project

@@ -62,7 +62,7 @@ class Rule:
     bad: str
     fixed: str = ""
     good: str = ""
-    """Left out where the fix makes it of the bad one; `right` is either."""
+    """The whole of it, or its change of the bad one; left out where that is what the fix does."""
     title: Text = NOTHING
     """The rule in one sentence, for lists and pages; `say` with dots when empty."""
     page: Text = NOTHING
@@ -91,7 +91,7 @@ class Rule:
         """Check calls of anything whose last name is one of these (import renames undone)."""
 
         def register(check: Check) -> Check:
-            for name in names:
+            for name in sorted(names):  # names may come from a set: the order must not vary
                 self.on_calls.setdefault(name, []).append(check)
             return check
 
@@ -156,7 +156,8 @@ class Rule:
     @property
     def right(self) -> str:
         """The sample as it should be."""
-        return self.good or patched(self.bad, self.fixed)
+        change = self.good or self.fixed
+        return patched(self.bad, change) if change.startswith("@@") else change
 
     @property
     def url(self) -> str:

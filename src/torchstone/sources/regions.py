@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchstone.sources import values
 from torchstone.sources.targets import Target, function_named, target_of
+from torchstone.sources.tree import below
 
 if TYPE_CHECKING:
     from torchstone.sources.scene import Scene
@@ -145,7 +146,7 @@ def _where_it_yields(scene: Scene, function: ast.AST) -> Region:
 def _returned(function: ast.AST) -> list[ast.expr]:
     return [
         node.value
-        for node in ast.walk(function)
+        for node in below(function)
         if isinstance(node, ast.Return) and node.value is not None
     ]
 
@@ -211,6 +212,8 @@ def lexical(scene: Scene, node: ast.AST) -> tuple[Region, ast.AST | None]:
             if not grad_known and _switched_off(scene, up, node):
                 region = replace(region, no_grad=True)
             return region, up
+    if not grad_known and _switched_off(scene, None, node):
+        region = replace(region, no_grad=True)
     return region, None
 
 
@@ -265,17 +268,20 @@ def _grad_name(region: Region) -> str:
     return "inference" if region.inference_mode else "no_grad" if region.no_grad else ""
 
 
-def _switched_off(scene: Scene, function: ast.AST, node: ast.AST) -> bool:
-    """Whether `torch.set_grad_enabled(False)` is the last such statement of the function before."""
+def _switched_off(scene: Scene, function: ast.AST | None, node: ast.AST) -> bool:
+    """Whether `torch.set_grad_enabled(False)` is the last such statement before: of the function, or of
+    the file where the function has none."""
     before = [
         call
         for call in scene.calls.get("set_grad_enabled", ())
         if scene.qualified(call.func) in SET_GRAD
         and isinstance(scene.parent(call), ast.Expr)
-        and scene.function(call) is function
+        and scene.function(call) in (function, None)
         and call.lineno < getattr(node, "lineno", 0)
     ]
-    last = max(before, key=lambda call: call.lineno, default=None)
+    last = max(
+        before, key=lambda call: (scene.function(call) is function, call.lineno), default=None
+    )
     return last is not None and scene.literal(scene.argument(last, 0, "mode")) is False
 
 

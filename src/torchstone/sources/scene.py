@@ -29,6 +29,13 @@ MISSING = object()
 _DECORATED = 50  # decorators stand above the line that a function counts from
 
 
+def is_named_as_test(path: str) -> bool:
+    """Whether a file is a test by its own name."""
+    stem = PurePath(path).stem
+    named = stem in ("conftest", "tests", "testing_utils")
+    return named or stem.startswith("test_") or stem.endswith("_test")
+
+
 class Scene(Writing):
     """One parsed file and the questions rules put to it. Nothing is computed before it is asked."""
 
@@ -86,19 +93,23 @@ class Scene(Writing):
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function, lambda or module whose variables the node sees."""
-        parents, scopes = self.tree.parents, _SCOPE_KINDS
-        up = parents.get(node)
-        while up is not None and up.__class__ not in scopes:
-            up = parents.get(up)
-        return up or self.root
+        return self._scopes.get(node, self.root)
+
+    @functools.cached_property
+    def _scopes(self) -> dict[ast.AST, ast.AST]:
+        """The scope of every node, in one pass: parents come before what stands below them."""
+        scopes: dict[ast.AST, ast.AST] = {}
+        kinds = _SCOPE_KINDS
+        for node, up in self.tree.parents.items():
+            scopes[node] = up if up.__class__ in kinds else scopes[up]
+        return scopes
 
     def function(self, node: ast.AST) -> Function | None:
         """The innermost named function around a node."""
-        parents = self.tree.parents
-        up = parents.get(node)
-        while up is not None and not isinstance(up, FUNCTIONS):
-            up = parents.get(up)
-        return up
+        scopes, up = self._scopes, self._scopes.get(node)
+        while up.__class__ is ast.Lambda:
+            up = scopes.get(up)
+        return up if isinstance(up, FUNCTIONS) else None
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
@@ -164,12 +175,7 @@ class Scene(Writing):
     def is_test(self) -> bool:
         """Whether the file is a test, by its own name or by what it imports: the folder it stands
         in, which depends on how the path was written, has no say."""
-        stem = PurePath(self.path).stem
-        if (
-            stem.startswith("test_")
-            or stem.endswith("_test")
-            or stem in ("conftest", "tests", "testing_utils")
-        ):
+        if is_named_as_test(self.path):
             return True
         roots = {target.partition(".")[0] for target in self.imports.aliases.values()}
         return not roots.isdisjoint(("pytest", "unittest")) or any(
@@ -292,9 +298,10 @@ class Scene(Writing):
 
     def has_star(self, call: ast.Call) -> bool:
         """Whether `*args` or `**kwargs` may hide arguments."""
-        return any(isinstance(a, ast.Starred) for a in call.args) or any(
-            keyword.arg is None for keyword in call.keywords
-        )
+        for given in call.args:
+            if given.__class__ is ast.Starred:
+                return True
+        return bool(call.keywords) and any(keyword.arg is None for keyword in call.keywords)
 
     def literal(self, node: ast.AST | None) -> Any:
         """The value of a constant (also `-1`, and a name bound once to one), else MISSING."""

@@ -140,7 +140,52 @@ def class_of_value(scene: Scene, node: ast.AST | None) -> tuple[Scene, ast.Class
             note = rows[0].node.annotation
             if isinstance(note, (ast.Name, ast.Attribute)):
                 return scene.project.class_named(scene, note, scene.qualified(note))
+            return _class_given(scene, rows[0].node) if note is None else None
     return None
+
+
+_Class: TypeAlias = "tuple[Scene, ast.ClassDef]"
+_FILES = 8  # a class that more files make objects of is not followed
+
+
+def _class_given(scene: Scene, parameter: ast.arg) -> _Class | None:
+    """The class of the object that a constructor is given, when all who call it agree."""
+    function = scene.function(parameter)
+    owner = scene.parent(function) if function is not None else None
+    if function is None or function.name != "__init__" or not isinstance(owner, ast.ClassDef):
+        return None
+    known: dict[ast.arg, tuple[str, str] | None] = scene.cache.setdefault("classes given", {})
+    if parameter not in known:
+        known[parameter] = None  # an object that is given to itself is not followed
+        found = _classes_given(scene, owner, function, parameter)
+        homes = {(item[0].path, item[1].name) if item else None for item in found}
+        known[parameter] = homes.pop() if len(homes) == 1 else None
+    home = known[parameter]
+    other = scene.project.named(home[0], scene) if home is not None else None
+    if home is None or other is None:
+        return None
+    named = [item for item in other.all(ast.ClassDef) if item.name == home[1]]
+    return (other, named[0]) if len(named) == 1 else None
+
+
+def _classes_given(
+    scene: Scene, owner: ast.ClassDef, function: Function, parameter: ast.arg
+) -> list[_Class | None]:
+    """The class of what each call passes; None for one that cannot be seen."""
+    project = scene.project
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    place = names.index(parameter.arg) - 1 if parameter.arg in names else len(names)
+    homes = project.files_that_call(owner.name)
+    found: list[_Class | None] = []
+    for path in homes if len(homes) <= _FILES else ():
+        other = project.load(path, scene)
+        for call in other.calls.get(owner.name, ()) if other is not None else ():
+            assert other is not None
+            made = project.class_named(other, call.func, other.qualified(call.func))
+            if made is not None and made[1].lineno == owner.lineno and made[0].path == scene.path:
+                given = other.argument(call, place, parameter.arg)
+                found.append(class_of_value(other, given))
+    return found
 
 
 def unwrapped(scene: Scene, node: ast.AST | None) -> ast.AST | None:

@@ -46,4 +46,18 @@ def build(net, teacher):
     model.step = 0
     return model
 """,
+    """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(net, loader, optimizer, rank):
+    model = DDP(net, device_ids=[rank])
+    for x in loader:
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    for parameter in model.module.parameters():
+        parameter.requires_grad = False
+    return model
+""",
 )

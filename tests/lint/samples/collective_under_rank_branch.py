@@ -95,4 +95,28 @@ def evaluate(model, loader, sharded):
             dist.broadcast(x, src=0)
         model(x)
 """,
+    """\
+import torch
+import torch.distributed as dist
+
+def take_step(optimizer, model, loss_of, rank):
+    signal = torch.zeros(1)
+
+    def closure():
+        if rank == 0:
+            signal.fill_(1)
+            dist.broadcast(signal, src=0)
+        return loss_of(model)
+
+    if rank == 0:
+        optimizer.step(closure)
+        signal.fill_(0)
+        dist.broadcast(signal, src=0)
+    else:
+        while True:
+            dist.broadcast(signal, src=0)
+            if signal.item() == 0:
+                break
+            closure()
+""",
 )

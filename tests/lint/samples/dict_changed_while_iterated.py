@@ -11,4 +11,14 @@ def drop_first(state):
             break
     return state
 """,
+    """\
+import pandas as pd
+import torch
+
+def renamed(path):
+    data = pd.read_csv(path).sort_values(by="index")
+    for name in data.keys():
+        data[name.lower()] = data.pop(name)
+    return torch.tensor(data.values)
+""",
 )

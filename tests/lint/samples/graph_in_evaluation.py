@@ -82,4 +82,14 @@ def run(model, loader):
     for x in loader:
         print(model(x))
 """,
+    """\
+import torch
+
+torch.set_grad_enabled(False)
+
+def main(model, loader):
+    model.eval()
+    for x in loader:
+        print(model(x).argmax())
+""",
 )

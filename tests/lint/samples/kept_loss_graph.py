@@ -225,6 +225,19 @@ def train(model, loader, criterion, opt):
         meter.update(loss, len(x))
     return meter
 """,
+    """\
+import torch
+
+def train(model, loader, optimizer, metrics, accumulation):
+    for batch in loader:
+        policy_loss = model(batch)
+        loss_scale_factor = batch["mask"].shape[0] / accumulation.size
+        loss = policy_loss * loss_scale_factor
+        loss.backward()
+        metrics["loss"] += policy_loss.detach() * loss_scale_factor
+        optimizer.step()
+        optimizer.zero_grad()
+""",
 )
 
 FIXED = (

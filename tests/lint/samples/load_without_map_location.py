@@ -35,4 +35,34 @@ def main(model, args):
     model = DistributedDataParallel(model)
     model.load_state_dict(checkpoint)
 """,
+    """\
+import torch
+
+def test_of(model, name):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.save(model.state_dict(), name + ".pt")
+    model.load_state_dict(torch.load(name + ".pt", weights_only=True))
+    return model.to(device)
+""",
+    """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+def main(model, folder, fetch, rank):
+    model = DistributedDataParallel(model)
+    remote = f"{folder}/model_rank_{rank}.pt"
+    local = fetch(remote)
+    model.load_state_dict(torch.load(local, weights_only=True))
+""",
+    """\
+import torch
+
+def main(model, path):
+    if torch.cuda.is_available():
+        device = "cuda"
+    else:
+        raise RuntimeError("a GPU is needed")
+    model.load_state_dict(torch.load(path, weights_only=True))
+    return model.to(device)
+""",
 )

@@ -27,4 +27,17 @@ def main(net, x, several):
     state = model.module.state_dict() if several else model.state_dict()
     return model(x), state, net.generate(x)
 """,
+    """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(model, rank, gpus, compiled):
+    is_distributed = gpus > 1
+    if is_distributed:
+        model = DDP(model, device_ids=[rank])
+    if compiled:
+        assert not is_distributed, "one process only"
+        model.head.decode = False
+    return model
+""",
 )

@@ -4,6 +4,18 @@ BAD = (
     """\
 import torch
 
+def fit(loader, step, every):
+    tokens = 0
+    for index, batch in enumerate(loader):
+        tokens += step(batch)
+        if index % every == 0:
+            print(tokens - start_tokens)
+            start_tokens = tokens
+    return torch.tensor(tokens)
+""",
+    """\
+import torch
+
 def advance(rollout, normalize):
     if normalize:
         advantages = rollout - rollout.mean()
@@ -32,6 +44,20 @@ class Net(nn.Module):
 )
 
 GOOD = (
+    """\
+import torch
+
+def fit(loader, step, every):
+    tokens, first = 0, True
+    for index, batch in enumerate(loader):
+        tokens += step(batch)
+        if index > 0:
+            print(tokens - start_tokens)
+        start_tokens = tokens
+    values = [value * 2 for value in range(tokens)]
+    value = sum(value for value in values)
+    return torch.tensor(value)
+""",
     """\
 import torch
 

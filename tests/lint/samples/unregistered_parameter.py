@@ -49,6 +49,19 @@ class Skip(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(n)).float()
 """,
+    """\
+import torch
+from torch import nn
+
+class Search(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.alphas = torch.randn(size, requires_grad=True)
+        self._arch_parameters = [self.alphas]
+
+    def arch_parameters(self):
+        return self._arch_parameters
+""",
 )
 
 FIXED = (

@@ -13,7 +13,7 @@ from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
 from torchstone.lint.facts.assumed import is_assumed
 from torchstone.lint.facts.paths import special_cases
-from torchstone.lint.rule import Hit
+from torchstone.lint.rule import Hit, Rule
 from torchstone.sources.scene import Scene
 
 _ASIDE = frozenset(("version", "fallback"))
@@ -23,6 +23,19 @@ _FRAMEWORKS = frozenset(
 # what a program of its own has and a look at a module does not
 _PROGRAM = pattern(r"DataLoader|loader|epoch|parse_args|argparse|\bmain\(|Trainer|Dataset", re.I)
 _DEMO = ("demo", "example_usage", "smoke_test", "self_test", "sanity_check")
+
+
+OF_TESTS = ("upgrade", "torchstone")
+"""The rules whose findings in tests are more than possible."""
+
+
+def worth_running(scene: Scene, rules: list[Rule]) -> list[Rule]:
+    """The rules whose findings in a file may be more than possible."""
+    if _is_foreign(scene):
+        return [rule for rule in rules if rule.group == "torchstone"]
+    if scene.is_test:
+        return [rule for rule in rules if rule.group in OF_TESTS]
+    return rules
 
 
 def settle(scene: Scene, hits: list[Hit]) -> list[Hit]:

@@ -32,7 +32,7 @@ _OF_OTHERS = frozenset(
 """Packages that projects keep a folder of the same name beside."""
 
 
-_IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(\w+\.[\w.]+)", re.M)
+_IMPORTED = re.compile(rb"\n[ \t]*(?:from|import)[ \t]+(\w+\.[\w.]+)")
 
 
 class Lack(NamedTuple):
@@ -160,7 +160,7 @@ def _layout_of(project: Project) -> _Layout:
                 folders.update(
                     "/".join(parts[end - size : end]) for size in range(1, min(_TAIL, end) + 1)
                 )
-        named = {name for data in project.contents() for name in _IMPORTED.findall(data)}
+        named = {name for data in project.contents() for name in _IMPORTED.findall(b"\n" + data)}
         tails = {name.decode("utf-8", "replace").replace(".", "/") for name in named}
         imported = {tail.partition("/")[0] for tail in tails if tail in modules}
         found = _Layout(

@@ -31,11 +31,12 @@ _OPEN = frozenset(
     "__getattr__ __getattribute__ __setattr__ __new__ __class_getitem__ __setstate__".split()
 )
 """A class that defines one of these has attributes that nobody can see."""
-_CLASS = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.M)
+# each begins with a line's end, which is found without a try at every byte
+_CLASS = re.compile(rb"\n[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)")
 _STORED = re.compile(rb"\.(\w+)[ \t]*(?:=(?!=)|[-+*/|&]=|:[ \t]*\w)")
 _QUOTED = re.compile(rb"[\"'](\w+)[\"']")
-_BOUND = re.compile(rb"^[ \t]+(\w+)[ \t]*[:=]", re.M)
-_FUNCTION = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+_BOUND = re.compile(rb"\n[ \t]+(\w+)[ \t]*[:=]")
+_FUNCTION = re.compile(rb"\n[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")
 
 
 def members_of(scene: Scene, owner: ast.ClassDef, depth: int = _BASES) -> frozenset[str] | None:
@@ -170,7 +171,8 @@ def outline_of(project: Project) -> Outline:
         outside: set[bytes] = set()
         quoted: set[bytes] = set()
         bound: set[bytes] = set()
-        for data in project.contents():
+        for text in project.contents():
+            data = b"\n" + text
             functions.update(_FUNCTION.findall(data))
             quoted.update(_QUOTED.findall(data))
             bound.update(_BOUND.findall(data))

@@ -79,7 +79,7 @@ def _atoms(scene: Scene, test: ast.expr) -> frozenset[Atom]:
 
 
 def _early(scene: Scene, owner: ast.AST, child: ast.AST, found: set[Atom]) -> None:
-    """`if test: return` before the place: there, the test did not hold."""
+    """`if test: return` before the place: there, the test did not hold; behind `assert test` it does."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(owner, name, None)
         if not isinstance(block, list) or child not in block:
@@ -88,6 +88,8 @@ def _early(scene: Scene, owner: ast.AST, child: ast.AST, found: set[Atom]) -> No
             if isinstance(statement, ast.If) and not statement.orelse:
                 if isinstance(statement.body[-1], _LEAVES):
                     _add(scene, statement.test, False, found)
+            elif isinstance(statement, ast.Assert):
+                _add(scene, statement.test, True, found)
 
 
 def _add(scene: Scene, test: ast.expr, holds: bool, found: set[Atom]) -> None:

@@ -193,6 +193,15 @@ def _is_one(scene: Scene, node: Function | ast.ClassDef) -> bool:
 
 
 def _of_function(home: Scene, function: Function, name: str, bound: bool) -> Signature | None:
+    known: dict[tuple[Function, bool], Signature | None] = home.cache.setdefault("signatures", {})
+    key = (function, bound)
+    if key not in known:
+        known[key] = _read_signature(home, function, name, bound)
+    found = known[key]
+    return found if found is None or found.name == name else found._replace(name=name)
+
+
+def _read_signature(home: Scene, function: Function, name: str, bound: bool) -> Signature | None:
     static = False
     for mark in function.decorator_list:
         inner = mark.func if isinstance(mark, ast.Call) else mark

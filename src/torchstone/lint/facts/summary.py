@@ -65,7 +65,8 @@ def summary_within(scene: Scene, root: ast.AST, depth: int = _DEPTH) -> Summary:
         sure = not is_decided(scene, call, root)
         if own is not None:
             events.append(Event(own[0], scene.dotted(own[1]), sure))
-            continue
+            if own[0] is not Effect.BACKWARD or target_of(scene, call) is None:
+                continue  # `strategy.backward(loss)` may do more than its name says
         inner = summary_at(scene, call, depth)
         if inner is None:
             opaque |= handed(scene, call)

@@ -106,6 +106,16 @@ def _takes_steps(scene: Scene, node: ast.expr | None) -> bool:
     )
 
 
+_OF_LOSS = pattern(
+    r"(?:scale|scaling|scaler|factor|weight|coeff?|coefficient|lambda|ratio)s?\d*$", re.I
+)
+
+
+def sounds_like_loss(name: str) -> bool:
+    """Whether a name speaks of a loss, and not of what one is multiplied with."""
+    return "loss" in name.lower() and _OF_LOSS.search(name) is None
+
+
 def _leaf_names(scene: Scene, node: ast.expr) -> set[str]:
     if isinstance(node, ast.BinOp):
         left, right = _leaf_names(scene, node.left), _leaf_names(scene, node.right)
@@ -113,7 +123,7 @@ def _leaf_names(scene: Scene, node: ast.expr) -> set[str]:
             return left  # what a loss is divided by is a number: micro-batches, world size
         if isinstance(node.op, ast.Mult):
             # one factor is the loss, the other its weight
-            named = [side for side in (left, right) if any("loss" in name.lower() for name in side)]
+            named = [side for side in (left, right) if any(map(sounds_like_loss, side))]
             return named[0] if len(named) == 1 else left | right
         return left | right
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,12 @@ def _sections() -> dict[str, list[str]]:
         elif not line.startswith("#"):
             rows.append(line)
     return found
+
+
+@cache
+def words_of_torch() -> frozenset[str]:
+    """The words that the names of torch and of their arguments are made of."""
+    return frozenset(re.findall(r"[A-Za-z]+", _FILE.read_text("utf-8")))
 
 
 def _entry(line: str) -> tuple[str, Entry]:

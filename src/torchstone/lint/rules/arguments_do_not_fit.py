@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from torchstone.core.text import Text
 from torchstone.lint.facts.signatures import misfit, signature_of
 from torchstone.lint.knowledge.api_use import guarded
-from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
+from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule
 from torchstone.sources.scene import Scene
 
 RULE = Rule(
     "TS241",
     "arguments-do-not-fit",
     torch_from=(0, 1),
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     say=Text(en="`{function}` takes no argument `{name}`", zh="`{function}` 不接受参数 `{name}`"),
     why=Text(
@@ -53,14 +54,9 @@ class Net(nn.Module):
         self.tails = nn.ModuleList(self.value, self.gain)
 """,
     good="""\
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.value, self.gain = nn.Linear(size, 1), nn.Linear(size, 4)
-        self.tails = nn.ModuleList([self.value, self.gain])
+@@ -8 +8 @@
+-        self.tails = nn.ModuleList(self.value, self.gain)
++        self.tails = nn.ModuleList([self.value, self.gain])
 """,
 )
 _SAYS = {

@@ -65,15 +65,9 @@ class Block(torch.nn.Module):
         return self.convs1(x)
 """,
     good="""\
-import torch
-
-class Block(torch.nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.conv1 = torch.nn.Conv1d(size, size, 3)
-
-    def forward(self, x):
-        return self.conv1(x)
+@@ -9 +9 @@
+-        return self.convs1(x)
++        return self.conv1(x)
 """,
 )
 _ERRORS = ("AttributeError", "Exception", "BaseException")

@@ -56,13 +56,9 @@ def step(model, x, y, optimizer):
     optimizer.step()
 """,
     good="""\
-import torch
-
-def step(model, x, y, optimizer):
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        loss = model(x, y)
-    loss.backward()
-    optimizer.step()
+@@ -6 +6 @@
+-        loss.backward()
++    loss.backward()
 """,
 )
 

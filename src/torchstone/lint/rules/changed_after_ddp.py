@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.core.text import Text
-from torchstone.lint.knowledge.flow import before, reaches
+from torchstone.lint.facts.effects import Effect
+from torchstone.lint.facts.summary import sites_of
+from torchstone.lint.knowledge.flow import before, loops_around, reaches
 from torchstone.lint.knowledge.freezing import freezes
 from torchstone.lint.knowledge.layers import holds_weights, is_parameter
 from torchstone.lint.knowledge.wrapping import Wrap, wraps
@@ -85,12 +87,25 @@ def _changed(scene: Scene, wrap: Wrap) -> Iterator[Hit]:
     rows = sorted(_changes(scene, wrap), key=lambda item: item.lineno)
     for node in rows:
         if reaches(scene, call, node) and not _rewrapped(scene, wrap, node):
+            if _has_trained(scene, node):
+                continue
             statement = scene.statement(call)
             about = statement.targets if isinstance(statement, ast.Assign) else []
             yield RULE.at(
                 node, change=scene.brief(_head(node)), line=str(call.lineno), about=tuple(about[:1])
             )
             return
+
+
+def _has_trained(scene: Scene, node: ast.stmt) -> bool:
+    """Whether the training of the function is over where the model is changed."""
+    home = scene.function(node) or scene.root
+    steps = [call for call, _ in sites_of(scene, home, Effect.BACKWARD)]
+    return bool(steps) and all(
+        before(call, node)
+        and not any(scene.within(node, loop) for loop in loops_around(scene, call))
+        for call in steps
+    )
 
 
 def _head(node: ast.stmt) -> ast.AST:

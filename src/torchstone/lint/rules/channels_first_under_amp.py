@@ -67,23 +67,13 @@ def train(model, loader, opt, criterion):
         opt.step()
 """,
     good="""\
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 64, 3)
-
-def train(model, loader, opt, criterion):
-    model = model.to(memory_format=torch.channels_last)
-    for x, y in loader:
-        x = x.to('cuda', memory_format=torch.channels_last)
-        with torch.autocast('cuda', dtype=torch.bfloat16):
-            loss = criterion(model(x), y.cuda())
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+@@ -9,0 +10 @@
++    model = model.to(memory_format=torch.channels_last)
+@@ -10,0 +12 @@
++        x = x.to('cuda', memory_format=torch.channels_last)
+@@ -12 +14 @@
+-            loss = criterion(model(x.cuda()), y.cuda())
++            loss = criterion(model(x), y.cuda())
 """,
 )
 

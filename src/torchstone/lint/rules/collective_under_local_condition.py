@@ -64,15 +64,11 @@ def reduce(loss):
     return loss
 """,
     good="""\
-import torch
-import torch.distributed as dist
-
-def reduce(loss):
-    bad = (~torch.isfinite(loss)).float()
-    dist.all_reduce(bad, op=dist.ReduceOp.MAX)
-    if bad.item() == 0:
-        dist.all_reduce(loss)
-    return loss
+@@ -5 +5,3 @@
+-    if torch.isfinite(loss):
++    bad = (~torch.isfinite(loss)).float()
++    dist.all_reduce(bad, op=dist.ReduceOp.MAX)
++    if bad.item() == 0:
 """,
     words=(*NAMES, "DistributedDataParallel"),
 )

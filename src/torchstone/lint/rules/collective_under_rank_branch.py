@@ -21,7 +21,7 @@ from torchstone.lint.knowledge.collectives import (
 )
 from torchstone.lint.knowledge.flow import callee, own_calls
 from torchstone.lint.knowledge.wrapping import FSDP, FULLY_SHARD, wraps
-from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, POSSIBLE, Hit, Rule
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule
 from torchstone.sources.ranks import RankBranch, is_rank_test
 from torchstone.sources.scene import Scene
 from torchstone.sources.targets import is_outside
@@ -29,7 +29,8 @@ from torchstone.sources.targets import is_outside
 RULE = Rule(
     "TS401",
     "collective-under-rank-branch",
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     say=Text(
         en="`{call}` runs only on ranks where `{test}`",
@@ -211,7 +212,7 @@ def _matched(scene: Scene, call: ast.Call, name: str, branch: RankBranch) -> boo
     home = scene.class_of(call) if _is_context(scene, call) else scene.function(call)
     for same in scene.calls.get(scene.last_name(call.func), ()):
         around = scene.class_of(same) if _is_context(scene, same) else scene.function(same)
-        if same is call or around is not home:
+        if same is call or not (around is home or (around and scene.within(call, around))):
             continue
         second = scene.rank_branch(same)
         if second is not None and (second.node is not node or second.arm != branch.arm):

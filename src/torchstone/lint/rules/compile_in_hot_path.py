@@ -47,15 +47,10 @@ def train(model, loader, opt):
         opt.step()
 """,
     good="""\
-import torch
-
-def train(model, loader, opt):
-    fast = torch.compile(model)
-    for x in loader:
-        loss = fast(x).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+@@ -3,0 +4 @@
++    fast = torch.compile(model)
+@@ -5 +5,0 @@
+-        fast = torch.compile(model)
 """,
 )
 

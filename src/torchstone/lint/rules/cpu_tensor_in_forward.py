@@ -65,20 +65,9 @@ def run(x):
     return Positions(4).cuda()(x)
 """,
     good="""\
-import torch
-from torch import nn
-
-class Positions(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.layer = nn.Linear(size, size)
-
-    def forward(self, x):
-        places = torch.arange(x.size(1), device=x.device).float()
-        return self.layer(x) + places
-
-def run(x):
-    return Positions(4).cuda()(x)
+@@ -10 +10 @@
+-        places = torch.arange(x.size(1)).float()
++        places = torch.arange(x.size(1), device=x.device).float()
 """,
 )
 _JOINS = frozenset(

@@ -57,12 +57,8 @@ def build(net, rank):
     return model
 """,
     good="""\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def build(net, rank):
-    model = DDP(net, device_ids=[rank])
-    return model
+@@ -5 +4,0 @@
+-    net = DDP(net, device_ids=[rank])
 """,
 )
 

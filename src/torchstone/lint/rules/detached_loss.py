@@ -58,13 +58,10 @@ def step(model, x, y, criterion, optimizer):
     optimizer.step()
 """,
     good="""\
-import torch
-
-def step(model, x, y, criterion, optimizer):
-    optimizer.zero_grad()
-    loss = criterion(model(x), y)
-    loss.backward()
-    optimizer.step()
+@@ -5,2 +5 @@
+-    loss = criterion(model(x).argmax(1).float(), y)
+-    loss.requires_grad = True
++    loss = criterion(model(x), y)
 """,
     needs=("backward", "requires_grad"),
     words=("requires_grad", "requires_grad_"),

@@ -52,12 +52,9 @@ class Images(Dataset):
         return torch.from_numpy(self.images[i]).cuda()
 """,
     good="""\
-import torch
-from torch.utils.data import Dataset
-
-class Images(Dataset):
-    def __getitem__(self, i):
-        return torch.from_numpy(self.images[i])
+@@ -6 +6 @@
+-        return torch.from_numpy(self.images[i]).cuda()
++        return torch.from_numpy(self.images[i])
 """,
 )
 

@@ -46,13 +46,9 @@ def without_prefix(state):
     return state
 """,
     good="""\
-import torch
-
-def without_prefix(state):
-    for name, tensor in list(state.items()):
-        state[name[7:]] = tensor
-        del state[name]
-    return state
+@@ -4 +4 @@
+-    for name, tensor in state.items():
++    for name, tensor in list(state.items()):
 """,
 )
 
@@ -75,8 +71,21 @@ def _iterated(scene: Scene, loop: ast.For) -> str:
     """The dict that a loop runs over: by itself is not enough, a list may lose elements as well."""
     node = loop.iter
     if isinstance(node, ast.Call) and scene.method(node) in ("items", "keys", "values"):
-        return scene.dotted(scene.receiver(node)) if not node.args else ""
+        if not node.args and not _may_be_table(scene, scene.receiver(node)):
+            return scene.dotted(scene.receiver(node))
     return ""
+
+
+def _may_be_table(scene: Scene, node: ast.expr | None) -> bool:
+    """Whether a value may be a table of pandas, whose `keys()` are a snapshot: what a method gave in a file
+    that imports pandas."""
+    if not any(full.partition(".")[0] == "pandas" for full in scene.imports.aliases.values()):
+        return False
+    made = scene.origin(node)
+    return isinstance(made, ast.Call) and scene.last_name(made.func) not in _GIVES_DICT
+
+
+_GIVES_DICT = frozenset("dict OrderedDict defaultdict Counter state_dict load vars".split())
 
 
 def _changes(scene: Scene, node: ast.AST, name: str, loop: ast.For) -> bool:

@@ -69,19 +69,10 @@ def fit(model, loader, valid, optimizer, epochs):
                 model(x, y)
 """,
     good="""\
-import torch
-
-def fit(model, loader, valid, optimizer, epochs):
-    for epoch in range(epochs):
-        model.train()
-        for x, y in loader:
-            optimizer.zero_grad()
-            model(x, y).backward()
-            optimizer.step()
-        model.eval()
-        with torch.no_grad():
-            for x, y in valid:
-                model(x, y)
+@@ -4 +3,0 @@
+-    model.train()
+@@ -5,0 +5 @@
++        model.train()
 """,
     words=(
         "backward",

@@ -91,24 +91,10 @@ def main(model, train_loader, valid, optimizer):
         print(evaluate(model, valid))
 """,
     good="""\
-import torch
-
-@torch.no_grad()
-def evaluate(model, loader):
-    model.eval()
-    right = 0
-    for x, y in loader:
-        right += (model(x).argmax(-1) == y).sum()
-    model.train()
-    return right
-
-def main(model, train_loader, valid, optimizer):
-    for epoch in range(3):
-        for x, y in train_loader:
-            optimizer.zero_grad()
-            model(x, y).backward()
-            optimizer.step()
-        print(evaluate(model, valid))
+@@ -4,0 +5 @@
++    model.eval()
+@@ -7,0 +9 @@
++    model.train()
 """,
     words=("no_grad", "inference_mode", "eval_net", "evaluate", "validate", "test", "predict"),
 )

@@ -63,18 +63,15 @@ def train(model, loader, optimizer):
         optimizer.step()
 """,
     good="""\
-import torch
-
-scaler = torch.amp.GradScaler("cuda")
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda"):
-            loss = model(x, y)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+@@ -1,0 +2,2 @@
++
++scaler = torch.amp.GradScaler("cuda")
+@@ -8,2 +10,3 @@
+-        loss.backward()
+-        optimizer.step()
++        scaler.scale(loss).backward()
++        scaler.step(optimizer)
++        scaler.update()
 """,
 )
 

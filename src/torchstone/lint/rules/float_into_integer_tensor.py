@@ -61,12 +61,9 @@ def weights():
     return w
 """,
     good="""\
-import torch
-
-def weights():
-    w = torch.tensor([1.0, 1.0, 1.0])
-    w[0] = 0.5
-    return w
+@@ -4 +4 @@
+-    w = torch.tensor([1, 1, 1])
++    w = torch.tensor([1.0, 1.0, 1.0])
 """,
 )
 _RAISES = Text(

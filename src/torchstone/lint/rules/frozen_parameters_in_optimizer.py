@@ -64,17 +64,12 @@ for param in model._fc.parameters():
     param.requires_grad = False
 """,
     good="""\
-import torch
-from torch import nn, optim
-
-model = EfficientNet.from_pretrained("efficientnet-b0")
-model._fc = nn.Linear(1280, 100)
-for name, param in model.named_parameters():
-    if "bn" not in name:
-        param.requires_grad = False
-for param in model._fc.parameters():
-    param.requires_grad = True
-optimizer = optim.Adam(model._fc.parameters(), lr=0.001)
+@@ -6 +5,0 @@
+-optimizer = optim.Adam(model._fc.parameters(), lr=0.001)
+@@ -11 +10,2 @@
+-    param.requires_grad = False
++    param.requires_grad = True
++optimizer = optim.Adam(model._fc.parameters(), lr=0.001)
 """,
     needs=("torch",),
 )

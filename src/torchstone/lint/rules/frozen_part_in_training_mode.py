@@ -58,23 +58,12 @@ class Probe(torch.nn.Module):
         return self.head(self.body(x).mean((2, 3)))
 """,
     good="""\
-import torch
-
-class Probe(torch.nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.body = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8))
-        self.head = torch.nn.Linear(8, classes)
-        for parameter in self.body.parameters():
-            parameter.requires_grad = False
-
-    def train(self, mode=True):
-        super().train(mode)
-        self.body.eval()
-        return self
-
-    def forward(self, x):
-        return self.head(self.body(x).mean((2, 3)))
+@@ -10,0 +11,5 @@
++    def train(self, mode=True):
++        super().train(mode)
++        self.body.eval()
++        return self
++
 """,
 )
 
@@ -112,9 +101,12 @@ def _is_switched(scene: Scene, row: Freeze) -> bool:
     owner = scene.class_of(row.node)
     if owner is not None and any(getattr(item, "name", "") == "train" for item in owner.body):
         return True
-    last = row.of.rpartition(".")[2]
+    names = {row.of.rpartition(".")[2]}
+    for statement in scene.all(ast.Assign):
+        if scene.dotted(statement.value) == row.of:  # the same part under another name
+            names.update(map(scene.last_name, statement.targets))
     return any(
-        not chain or last in chain.split(".") or chain in _LOOPED
+        not chain or not names.isdisjoint(chain.split(".")) or chain in _LOOPED
         for chain in receivers(scene, "eval")
     )
 

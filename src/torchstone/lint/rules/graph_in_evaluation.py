@@ -71,15 +71,12 @@ def evaluate(model, loader, criterion):
     return total
 """,
     good="""\
-import torch
-
-def evaluate(model, loader, criterion):
-    model.eval()
-    total = 0.0
-    with torch.inference_mode():
-        for x, y in loader:
-            total += criterion(model(x), y).item()
-    return total
+@@ -6,2 +6,3 @@
+-    for x, y in loader:
+-        total += criterion(model(x), y).item()
++    with torch.inference_mode():
++        for x, y in loader:
++            total += criterion(model(x), y).item()
 """,
 )
 

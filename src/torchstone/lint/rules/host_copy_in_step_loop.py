@@ -61,17 +61,11 @@ def train(model, loader, criterion, opt, device):
     return history
 """,
     good="""\
-import torch
-
-def train(model, loader, criterion, opt, device):
-    history = []
-    for x, y in loader:
-        loss = criterion(model(x.to(device)), y.to(device))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        history.append(loss.detach())
-    return torch.stack(history).cpu().numpy()
+@@ -10,2 +10,2 @@
+-        history.append(loss.detach().cpu().numpy())
+-    return history
++        history.append(loss.detach())
++    return torch.stack(history).cpu().numpy()
 """,
 )
 

@@ -75,13 +75,10 @@ loss.backward()
 w -= 0.1 * w.grad
 """,
     good="""\
-import torch
-
-w = torch.randn(3, requires_grad=True)
-loss = (w * x).sum()
-loss.backward()
-with torch.no_grad():
-    w -= 0.1 * w.grad
+@@ -6 +6,2 @@
+-w -= 0.1 * w.grad
++with torch.no_grad():
++    w -= 0.1 * w.grad
 """,
     words=("requires_grad", "Parameter", "parameters", "named_parameters", "bias", "weight"),
     needs=("torch",),

@@ -84,17 +84,14 @@ def train(model, loader, opt, device):
     return total
 """,
     good="""\
-import torch
-
-def train(model, loader, opt, device):
-    total = torch.zeros((), device=device)
-    for x, y in loader:
-        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        total += loss.detach()
-    return total.item()
+@@ -4 +4 @@
+-    total = 0.0
++    total = torch.zeros((), device=device)
+@@ -10,2 +10,2 @@
+-        total += loss.item()
+-    return total
++        total += loss.detach()
++    return total.item()
 """,
     fixed="""\
 @@ -10 +10 @@

@@ -11,8 +11,8 @@ from torchstone.lint.facts.effects import Effect
 from torchstone.lint.facts.origins import Place, answers
 from torchstone.lint.facts.summary import summary_within
 from torchstone.lint.knowledge.flow import loop_around, own_nodes
-from torchstone.lint.knowledge.tensors import backward_names, chain
-from torchstone.lint.rule import HIGH, LIKELY, POSSIBLE, Hit, Rule, safe
+from torchstone.lint.knowledge.tensors import backward_names, chain, sounds_like_loss
+from torchstone.lint.rule import LIKELY, MEDIUM, POSSIBLE, Hit, Rule, safe
 from torchstone.lint.values.analysis import value_at
 from torchstone.sources.scene import LOOPS, MISSING, Function, Scene
 from torchstone.sources.targets import target_of
@@ -24,7 +24,8 @@ _EMPTIES = ("clear", "pop", "popleft", "detach_")
 RULE = Rule(
     "TS314",
     "kept-loss-graph",
-    severity=HIGH,
+    severity=MEDIUM,
+    highest=MEDIUM,
     confidence=LIKELY,
     title=Text(
         en="Losses are collected with their graphs, so memory grows with every step",
@@ -248,7 +249,7 @@ def _with_parts(scene: Scene, loop: ast.AST) -> frozenset[str]:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
             if any(scene.dotted(target) in found for target in node.targets):
                 names = {scene.dotted(part) for part in _leaves(node.value)}
-                found |= {name for name in names if "loss" in name.lower()}
+                found |= set(filter(sounds_like_loss, names))
     return frozenset(found)
 
 

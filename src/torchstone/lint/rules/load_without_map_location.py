@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.knowledge.amp import takers_of
-from torchstone.lint.knowledge.flow import exclusive, settled
+from torchstone.lint.knowledge.flow import before, exclusive, settled
 from torchstone.lint.rule import LIKELY, MEDIUM, Hit, Rule, unsafe
 from torchstone.sources.scene import Scene
 from torchstone.sources.targets import is_outside, target_of
@@ -84,7 +84,7 @@ def check(call: ast.Call, scene: Scene) -> Iterator[Hit]:
         return
     if scene.project.mentions(".cpu().state_dict()"):
         return  # the project saves its states from the host
-    if _other_arm(scene, call) or _names_rank(scene, call.args[0]):
+    if _other_arm(scene, call) or _names_rank(scene, call.args[0]) or _just_saved(scene, call):
         return
     fix = unsafe(scene.add_keyword(call, 'map_location="cpu"'))
     if _has_ranks(scene) or _called_with_ranks(scene, call):
@@ -111,17 +111,39 @@ def _chooses_device(scene: Scene) -> bool:
         for call in scene.calls.get("is_available", ())
         if scene.qualified(call.func) == "torch.cuda.is_available"
         for up in (scene.parent(call),)
+        if not (isinstance(up, ast.If) and any(_refuses(arm) for arm in (up.body, up.orelse)))
     )
 
 
-def _names_rank(scene: Scene, path: ast.expr) -> bool:
-    """Whether each rank has a file of its own, which it saved from its own device."""
-    value = settled(scene, path) or path
+def _refuses(arm: list[ast.stmt]) -> bool:
+    """Whether an arm ends the program: it does not run without a GPU."""
+    return bool(arm) and isinstance(arm[-1], ast.Raise)
+
+
+def _just_saved(scene: Scene, call: ast.Call) -> bool:
+    """Whether the function saved the very file itself, on this machine."""
+    path = scene.text(call.args[0])
     return any(
+        before(other, call)
+        and scene.function(other) is scene.function(call)
+        and any(scene.text(given) == path for given in other.args)
+        for other in scene.calls.get("save", ())
+    )
+
+
+def _names_rank(scene: Scene, path: ast.expr, depth: int = 3) -> bool:
+    """Whether each rank has a file of its own, which it saved from its own device; `depth` names of what
+    the path is made of are followed."""
+    parts = scene.inside(path)
+    if any(
         "rank" in scene.last_name(part).lower()
         or (isinstance(part, ast.Constant) and isinstance(part.value, str) and "rank" in part.value)
-        for node in (path, value)
-        for part in scene.inside(node)
+        for part in parts
+    ):
+        return True
+    made = (settled(scene, part) for part in parts if isinstance(part, ast.Name))
+    return depth > 0 and any(
+        _names_rank(scene, value, depth - 1) for value in made if value is not None
     )
 
 

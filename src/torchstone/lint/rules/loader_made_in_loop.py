@@ -51,15 +51,12 @@ def train(dataset, step):
             step(batch)
 """,
     good="""\
-from torch.utils.data import DataLoader
-
-def train(dataset, step):
-    loader = DataLoader(
-        dataset, batch_size=64, shuffle=True, num_workers=8, persistent_workers=True
-    )
-    for epoch in range(10):
-        for batch in loader:
-            step(batch)
+@@ -3,0 +4,3 @@
++    loader = DataLoader(
++        dataset, batch_size=64, shuffle=True, num_workers=8, persistent_workers=True
++    )
+@@ -5 +7,0 @@
+-        loader = DataLoader(dataset, batch_size=64, shuffle=True, num_workers=8)
 """,
 )
 

@@ -45,15 +45,12 @@ def fit(model, loader, optimizer):
         optimizer.step()
 """,
     good="""\
-import torch
-
-def fit(model, loader, optimizer):
-    loss_of = torch.nn.MSELoss()
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
+@@ -4 +4 @@
+-    loss = torch.nn.MSELoss()
++    loss_of = torch.nn.MSELoss()
+@@ -7 +7 @@
+-        loss = loss(model(x), y)
++        loss = loss_of(model(x), y)
 """,
 )
 

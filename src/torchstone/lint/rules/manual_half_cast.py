@@ -167,6 +167,8 @@ def _is_half_type(scene: Scene, node: ast.expr) -> bool:
 
 def _harmless(call: ast.Call, receiver: ast.expr, scene: Scene) -> Text | None:
     """Why a cast does no harm; None where nothing shows that."""
+    if not scene.project.doubtful and (found := _by_name(call, scene)):
+        return found  # nobody will read the reason: the cheapest is enough
     return (
         _by_place(call, scene)
         or _by_value(call, receiver, scene)

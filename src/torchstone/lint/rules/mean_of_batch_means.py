@@ -65,18 +65,11 @@ def evaluate(model, loader):
     return total / len(loader)
 """,
     good="""\
-import torch
-from torch import nn
-
-criterion = nn.CrossEntropyLoss()
-
-@torch.no_grad()
-def evaluate(model, loader):
-    total = 0.0
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        total += loss.item() * x.size(0)
-    return total / len(loader.dataset)
+@@ -11,2 +11,2 @@
+-        total += loss.item()
+-    return total / len(loader)
++        total += loss.item() * x.size(0)
++    return total / len(loader.dataset)
 """,
     words=("item", "float"),
     needs=("len",),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchstone.core.pattern import pattern
 from torchstone.core.text import Text
+from torchstone.lint.facts.paths import contradict
 from torchstone.lint.knowledge.torch_names import names_of
 from torchstone.lint.rule import HIGH, LIKELY, Hit, Rule
 from torchstone.lint.values.analysis import value_at
@@ -51,12 +52,9 @@ def main(net, x):
     return model.generate(x)
 """,
     good="""\
-import torch
-from torch import nn
-
-def main(net, x):
-    model = nn.DataParallel(net)
-    return model.module.generate(x)
+@@ -6 +6 @@
+-    return model.generate(x)
++    return model.module.generate(x)
 """,
 )
 _OWN = frozenset(
@@ -90,6 +88,8 @@ def check(scene: Scene) -> Iterator[Hit]:
         value = value_at(scene, node.value)
         named = f"'{node.attr}'" in scene.source.text or f'"{node.attr}"' in scene.source.text
         if value.wrapped and not named and not _is_asked(scene, node):
+            if _is_excluded(scene, node, model):
+                continue
             reported.add((model, node.attr))
             yield RULE.at(node, name=node.attr, wrapper=value.wrapped, model=model)
 
@@ -99,7 +99,7 @@ def _sounds_wrapped(scene: Scene, model: str) -> bool:
     names: set[str] | None = scene.cache.get("names of wrapped models")
     if names is None:
         names = set()
-        for word in ("DataParallel", "DistributedDataParallel", "DDP"):
+        for word in _WRAPPERS:
             for call in scene.calls.get(word, ()):
                 statement = scene.statement(call)
                 if isinstance(statement, ast.Assign):
@@ -107,6 +107,22 @@ def _sounds_wrapped(scene: Scene, model: str) -> bool:
         scene.cache["names of wrapped models"] = names
     last = model.rpartition(".")[2]
     return model in names or any(item.rpartition(".")[2] == last for item in names)
+
+
+def _is_excluded(scene: Scene, node: ast.AST, model: str) -> bool:
+    """Whether the model is wrapped only under conditions that do not hold at a place of its function."""
+    wraps = [
+        call
+        for word in _WRAPPERS
+        for call in scene.calls.get(word, ())
+        if scene.function(call) is scene.function(node)
+        and isinstance(statement := scene.statement(call), ast.Assign)
+        and model in map(scene.dotted, statement.targets)
+    ]
+    return bool(wraps) and all(contradict(scene, call, node) for call in wraps)
+
+
+_WRAPPERS = ("DataParallel", "DistributedDataParallel", "DDP")
 
 
 def _is_asked(scene: Scene, node: ast.AST) -> bool:

@@ -42,12 +42,9 @@ class Net(torch.nn.Module):
         self.layer = torch.nn.Linear(size, size)
 """,
     good="""\
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.layer = torch.nn.Linear(size, size)
+@@ -4 +4 @@
+-    def ___init___(self, size):
++    def __init__(self, size):
 """,
 )
 _SPECIALS = {"init": "__init__", "getitem": "__getitem__", "len": "__len__", "call": "__call__"}

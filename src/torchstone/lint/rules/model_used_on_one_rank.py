@@ -65,14 +65,11 @@ def save(net, rank, path):
         torch.save(model.state_dict(), path)
 """,
     good="""\
-import torch
-from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-
-def save(net, rank, path):
-    model = FSDP(net)
-    state = model.state_dict()
-    if rank == 0:
-        torch.save(state, path)
+@@ -5,0 +6 @@
++    state = model.state_dict()
+@@ -7 +8 @@
+-        torch.save(model.state_dict(), path)
++        torch.save(state, path)
 """,
     words=("DistributedDataParallel", "FullyShardedDataParallel", "full_tensor"),
 )

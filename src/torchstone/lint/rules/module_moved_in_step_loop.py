@@ -48,15 +48,10 @@ def train(model, loader, opt, device):
         opt.step()
 """,
     good="""\
-import torch
-
-def train(model, loader, opt, device):
-    model.to(device)
-    for x in loader:
-        loss = model(x.to(device)).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+@@ -3,0 +4 @@
++    model.to(device)
+@@ -5 +5,0 @@
+-        model.to(device)
 """,
 )
 

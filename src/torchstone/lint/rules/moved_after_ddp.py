@@ -64,14 +64,9 @@ def run(rank, model, optimizer, x):
     optimizer.step()
 """,
     good="""\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def run(rank, model, optimizer, x):
-    model = model.to(rank)
-    ddp_model = DDP(model, device_ids=[rank])
-    ddp_model(x).sum().backward()
-    optimizer.step()
+@@ -7,2 +6,0 @@
+-    ddp_model.cpu()
+-    ddp_model.cuda(rank)
 """,
     words=("DistributedDataParallel",),
 )

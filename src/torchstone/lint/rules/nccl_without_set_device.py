@@ -59,16 +59,10 @@ def main(net, loader):
         net(x.cuda())
 """,
     good="""\
-import os
-import torch
-import torch.distributed as dist
-
-def main(net, loader):
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
-    net.cuda()
-    for x in loader:
-        net(x.cuda())
+@@ -0,0 +1 @@
++import os
+@@ -4,0 +6 @@
++    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 """,
 )
 _INDEXED = Text(

@@ -66,15 +66,12 @@ def train(rnn, loader, optimizer, hidden):
 +        loss.backward()
 """,
     good="""\
-import torch
-
-def train(rnn, loader, optimizer, hidden):
-    for x, y in loader:
-        optimizer.zero_grad()
-        out, hidden = rnn(x, hidden.detach())
-        loss = (out - y).pow(2).mean()
-        loss.backward()
-        optimizer.step()
+@@ -6 +6 @@
+-        out, hidden = rnn(x, hidden)
++        out, hidden = rnn(x, hidden.detach())
+@@ -8 +8 @@
+-        loss.backward(retain_graph=True)
++        loss.backward()
 """,
     needs=("retain_graph", "backward"),
 )

@@ -55,14 +55,10 @@ def step(model, batches, optimizer):
             loss.backward()
 """,
     good="""\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def step(model, batches, optimizer):
-    for x, y in batches[:-1]:
-        with model.no_sync():
-            loss = model(x, y)
-            loss.backward()
+@@ -6 +5,0 @@
+-        loss = model(x, y)
+@@ -7,0 +7 @@
++            loss = model(x, y)
 """,
     words=("no_sync",),
     needs=("backward",),

@@ -80,32 +80,13 @@ def main(model, loader, optimizer):
         train(model, loader, optimizer)
 """,
     good="""\
-import torch
-from torch import nn
-from torch.nn.utils.parametrizations import spectral_norm
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1 = spectral_norm(nn.Linear(8, 8))
-        self.fc2 = spectral_norm(nn.Linear(8, 2))
-
-def train(model, loader, optimizer):
-    model.train()
-    for x, y in loader:
-        optimizer.zero_grad()
-        model(x, y).backward()
-        optimizer.step()
-
-def test(model, loader):
-    model.eval()
-    with torch.no_grad():
-        return [model(x) for x in loader]
-
-def main(model, loader, optimizer):
-    for epoch in range(3):
-        test(model, loader)
-        train(model, loader, optimizer)
+@@ -2,0 +3 @@
++from torch.nn.utils.parametrizations import spectral_norm
+@@ -7,2 +8,2 @@
+-        self.fc1 = nn.utils.spectral_norm(nn.Linear(8, 8))
+-        self.fc2 = nn.utils.spectral_norm(nn.Linear(8, 2))
++        self.fc1 = spectral_norm(nn.Linear(8, 8))
++        self.fc2 = spectral_norm(nn.Linear(8, 2))
 """,
     torch_from=(1, 9),
 )

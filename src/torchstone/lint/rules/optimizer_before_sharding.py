@@ -61,15 +61,10 @@ def build(model):
     return model, optimizer
 """,
     good="""\
-import torch
-from torch.distributed.fsdp import fully_shard
-
-def build(model):
-    for layer in model.layers:
-        fully_shard(layer)
-    fully_shard(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    return model, optimizer
+@@ -5 +4,0 @@
+-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+@@ -8,0 +8 @@
++    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 """,
     words=("fully_shard", "FullyShardedDataParallel"),
 )

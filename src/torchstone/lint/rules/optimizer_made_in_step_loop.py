@@ -55,14 +55,10 @@ def train(model, loader, rate):
         optimizer.step()
 """,
     good="""\
-import torch
-
-def train(model, loader, rate):
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    for x, y in loader:
-        optimizer.zero_grad()
-        model(x, y).backward()
-        optimizer.step()
+@@ -3,0 +4 @@
++    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+@@ -5 +5,0 @@
+-        optimizer = torch.optim.Adam(model.parameters(), lr=rate)
 """,
     needs=("backward", "step"),
 )

@@ -46,17 +46,9 @@ def fit(model, train_loader, val_loader, loss_of, optimizer):
     return val_loss
 """,
     good="""\
-import torch
-
-def fit(model, train_loader, val_loader, loss_of, optimizer):
-    for images, labels in train_loader:
-        optimizer.zero_grad()
-        loss_of(model(images), labels).backward()
-        optimizer.step()
-        with torch.no_grad():
-            for images_val, labels_val in val_loader:
-                val_loss = loss_of(model(images_val), labels_val)
-    return val_loss
+@@ -10 +10 @@
+-                val_loss = loss_of(model(images_val), labels)
++                val_loss = loss_of(model(images_val), labels_val)
 """,
 )
 
@@ -73,7 +65,7 @@ def check(loop: ast.For, scene: Scene) -> Iterator[Hit]:
         return
     read = _reads(scene)
     for new in names:
-        if (function, new.id) in read or new.id.startswith("_"):
+        if (function, new.id) in read or new.id.startswith("_") or _counts(scene, loop, new):
             continue
         old = _twin(scene, loop, new)
         if old is not None:
@@ -100,6 +92,14 @@ def _unpacked(target: ast.expr) -> list[ast.Name]:
     return []
 
 
+def _counts(scene: Scene, loop: ast.For, name: ast.AST) -> bool:
+    """Whether a loop only counts with a name: epochs, indices."""
+    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    if scene.last_name(called) == "enumerate" and isinstance(loop.target, ast.Tuple):
+        return loop.target.elts[0] is name
+    return scene.last_name(called) in ("range", "trange", "count")
+
+
 def _twin(scene: Scene, loop: ast.For, new: ast.Name) -> ast.Name | None:
     """A name of the same stem that the body reads and another loop binds."""
     stems = {part for part in new.id.split("_") if len(part) > 1}
@@ -113,6 +113,11 @@ def _twin(scene: Scene, loop: ast.For, new: ast.Name) -> ast.Name | None:
         rows = scene.bindings(node)
         bound = [row.statement for row in rows]
         if rows and all(row.how == "loop" and row.statement is not loop for row in rows):
-            if all(isinstance(item, ast.For) and not scene.within(item, loop) for item in bound):
+            if all(
+                isinstance(item, ast.For)
+                and not scene.within(item, loop)
+                and not _counts(scene, item, row.node)
+                for row, item in zip(rows, bound, strict=True)
+            ):
                 return node
     return None

@@ -49,16 +49,9 @@ class Scale(nn.Module):
         return x * self.scale.detach()
 """,
     good="""\
-import torch
-from torch import nn
-
-class Scale(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(1))
-
-    def forward(self, x):
-        return x * self.scale
+@@ -10 +10 @@
+-        return x * self.scale.detach()
++        return x * self.scale
 """,
 )
 

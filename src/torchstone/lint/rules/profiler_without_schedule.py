@@ -61,18 +61,15 @@ def train(model, loader, opt):
             opt.step()
 """,
     good="""\
-import torch
-from torch.profiler import profile, schedule
-
-def train(model, loader, opt):
-    plan = schedule(wait=1, warmup=1, active=3)
-    with profile(profile_memory=True, schedule=plan) as prof:
-        for x in loader:
-            loss = model(x).mean()
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            prof.step()
+@@ -2 +2 @@
+-from torch.profiler import profile
++from torch.profiler import profile, schedule
+@@ -5 +5,2 @@
+-    with profile(profile_memory=True) as prof:
++    plan = schedule(wait=1, warmup=1, active=3)
++    with profile(profile_memory=True, schedule=plan) as prof:
+@@ -10,0 +12 @@
++            prof.step()
 """,
 )
 

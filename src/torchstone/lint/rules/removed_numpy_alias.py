@@ -59,6 +59,8 @@ def check(node: ast.Attribute, scene: Scene) -> Iterator[Hit]:
     instead = _ALIASES.get(scene.qualified(node))
     if instead is None or instead in scene.bound or guarded(scene, node):
         return
+    if any(scene.project.mentions(f"{name}.{instead} = ") for name in ("np", "numpy")):
+        return  # the project gives the name back to numpy
     if not _is_kept_old(scene):
         name = scene.text(node)
         yield RULE.at(node, name=name, instead=instead, fix=safe(scene.replace(node, instead)))

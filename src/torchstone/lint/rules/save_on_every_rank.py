@@ -64,18 +64,11 @@ def main(net, loader, optimizer, train):
         torch.save(model.module.state_dict(), f"model-{epoch}.pt")
 """,
     good="""\
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def main(net, loader, optimizer, train):
-    dist.init_process_group("nccl")
-    model = DDP(net)
-    for epoch in range(10):
-        train(model, loader, optimizer)
-        if dist.get_rank() == 0:
-            torch.save(model.module.state_dict(), f"model-{epoch}.pt")
-        dist.barrier()
+@@ -10 +10,3 @@
+-        torch.save(model.module.state_dict(), f"model-{epoch}.pt")
++        if dist.get_rank() == 0:
++            torch.save(model.module.state_dict(), f"model-{epoch}.pt")
++        dist.barrier()
 """,
     words=("init_process_group", "DistributedDataParallel", "FullyShardedDataParallel"),
 )

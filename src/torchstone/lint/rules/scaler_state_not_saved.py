@@ -64,20 +64,10 @@ def train(model, loader, optimizer):
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
 """,
     good="""\
-import torch
-
-scaler = torch.amp.GradScaler("cuda")
-
-def train(model, loader, optimizer):
-    for x, y in loader:
-        optimizer.zero_grad()
-        with torch.autocast("cuda"):
-            loss = model(x, y)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save({**state, "scaler": scaler.state_dict()}, "last.pt")
+@@ -13 +13,2 @@
+-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
++    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
++    torch.save({**state, "scaler": scaler.state_dict()}, "last.pt")
 """,
 )
 

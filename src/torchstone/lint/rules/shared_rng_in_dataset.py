@@ -85,21 +85,18 @@ class Noisy(Dataset):
 loader = DataLoader(Noisy(x), batch_size=8, num_workers=4)
 """,
     good="""\
-import numpy as np
-from torch.utils.data import DataLoader, Dataset, get_worker_info
-
-class Noisy(Dataset):
-    def __init__(self, x):
-        self.x = x
-
-    def __getitem__(self, i):
-        return self.x[i] + self.rng.normal()
-
-def seed(worker):
-    info = get_worker_info()
-    info.dataset.rng = np.random.default_rng(info.seed)
-
-loader = DataLoader(Noisy(x), batch_size=8, num_workers=4, worker_init_fn=seed)
+@@ -2 +2 @@
+-from torch.utils.data import DataLoader, Dataset
++from torch.utils.data import DataLoader, Dataset, get_worker_info
+@@ -7 +6,0 @@
+-        self.rng = np.random.default_rng(0)
+@@ -12 +11,5 @@
+-loader = DataLoader(Noisy(x), batch_size=8, num_workers=4)
++def seed(worker):
++    info = get_worker_info()
++    info.dataset.rng = np.random.default_rng(info.seed)
++
++loader = DataLoader(Noisy(x), batch_size=8, num_workers=4, worker_init_fn=seed)
 """,
     words=("default_rng", "RandomState", "Random", "Generator", "random"),
     needs=("torch", "class"),

@@ -62,14 +62,9 @@ def loss_of(model, x, y):
     return criterion(out, y)
 """,
     good="""\
-import torch
-from torch import nn
-
-criterion = nn.BCEWithLogitsLoss()
-
-def loss_of(model, x, y):
-    out = model(x).squeeze(1)
-    return criterion(out, y)
+@@ -7 +7 @@
+-    out = torch.sigmoid(model(x)).squeeze(1)
++    out = model(x).squeeze(1)
 """,
     words=tuple(sorted(LOSSES)),
 )

@@ -75,12 +75,9 @@ def attend(q, k, v):
 +    return F.softmax(scores, dim=-1, dtype=torch.float32) @ v
 """,
     good="""\
-import torch
-import torch.nn.functional as F
-
-def attend(q, k, v):
-    scores = (q @ k.transpose(-2, -1)).half()
-    return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
+@@ -6 +6 @@
+-    return F.softmax(scores, dim=-1) @ v
++    return F.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype) @ v
 """,
 )
 _FUNCTIONS = frozenset(

@@ -54,20 +54,12 @@ def fit(model, loader, optimizer, loss_of, score):
     model.load_state_dict(kept)
 """,
     good="""\
-import copy
-
-import torch
-
-def fit(model, loader, optimizer, loss_of, score):
-    best, kept = 0.0, None
-    for epoch in range(10):
-        for x, y in loader:
-            optimizer.zero_grad()
-            loss_of(model(x), y).backward()
-            optimizer.step()
-        if score(model) > best:
-            best, kept = score(model), copy.deepcopy(model.state_dict())
-    model.load_state_dict(kept)
+@@ -0,0 +1,2 @@
++import copy
++
+@@ -11 +13 @@
+-            best, kept = score(model), model.state_dict()
++            best, kept = score(model), copy.deepcopy(model.state_dict())
 """,
 )
 

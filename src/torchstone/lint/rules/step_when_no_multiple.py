@@ -57,14 +57,11 @@ def train(model, loader, opt, accumulate):
 +        if i % accumulate == 0:
 """,
     good="""\
-import torch
-
-def train(model, loader, opt, accumulate):
-    for i, x in enumerate(loader):
-        (model(x) / accumulate).backward()
-        if (i + 1) % accumulate == 0:
-            opt.step()
-            opt.zero_grad()
+@@ -5,2 +5,2 @@
+-        model(x).backward()
+-        if i % accumulate:
++        (model(x) / accumulate).backward()
++        if (i + 1) % accumulate == 0:
 """,
     words=("step",),
     needs=("backward", "step"),

@@ -65,14 +65,8 @@ def train(model, loader, opt):
         torch.cuda.synchronize()
 """,
     good="""\
-import torch
-
-def train(model, loader, opt):
-    for x in loader:
-        loss = model(x.cuda()).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+@@ -9 +8,0 @@
+-        torch.cuda.synchronize()
 """,
 )
 

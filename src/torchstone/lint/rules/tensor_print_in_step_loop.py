@@ -60,16 +60,13 @@ def train(model, loader, criterion, opt, device):
         print('loss', loss)
 """,
     good="""\
-import torch
-
-def train(model, loader, criterion, opt, device):
-    for step, (x, y) in enumerate(loader):
-        loss = criterion(model(x.to(device)), y.to(device))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        if step % 100 == 0:
-            print('loss', loss)
+@@ -4 +4 @@
+-    for x, y in loader:
++    for step, (x, y) in enumerate(loader):
+@@ -9 +9,2 @@
+-        print('loss', loss)
++        if step % 100 == 0:
++            print('loss', loss)
 """,
 )
 

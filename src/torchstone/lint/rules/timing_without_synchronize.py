@@ -58,17 +58,10 @@ def measure_latency(model, x):
     return time.time() - start
 """,
     good="""\
-import time
-import torch
-
-@torch.no_grad()
-def measure_latency(model, x):
-    model.cuda().eval()
-    torch.cuda.synchronize()
-    start = time.time()
-    model(x.cuda())
-    torch.cuda.synchronize()
-    return time.time() - start
+@@ -6,0 +7 @@
++    torch.cuda.synchronize()
+@@ -8,0 +10 @@
++    torch.cuda.synchronize()
 """,
     needs=("time",),
 )

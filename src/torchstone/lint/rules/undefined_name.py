@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchstone.core.text import Text
 from torchstone.lint.rule import HIGH, LIKELY, MEDIUM, Hit, Rule
-from torchstone.sources.scene import Function, Scene
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
 RULE = Rule(
     "TS239",
@@ -36,11 +36,12 @@ RULE = Rule(
         en="""\
 Reported in functions of files that use torch: a name that neither the function, nor the functions
 around it, nor the file binds, imports or declares global, and that is not built in. A `model` that only `main` binds is not visible in `train`.
+A name that the same block binds only later is reported, too.
 
 Quiet in notebooks, whose names may come from other cells or the shell; in files with `exec`, `globals()` or
 `import *` from other packages, which bind names that nobody can see; where a `NameError` is expected.""",
         zh="""\
-检查使用 torch 的文件中的函数：若一个名字既不由该函数、外层函数或文件定义、导入或声明为 global，也不是内置名，就会报告。只在 `main` 中定义的 `model` 在 `train` 中不可见。
+检查使用 torch 的文件中的函数：若一个名字既不由该函数、外层函数或文件定义、导入或声明为 global，也不是内置名，就会报告。只在 `main` 中定义的 `model` 在 `train` 中不可见。同一代码块之后才绑定的名字也会报告。
 
 不报告：notebook（名字可能来自其他单元或 shell）；含有 `exec`、`globals()` 或从其他包 `import *` 的文件（会定义看不到的名字）；预期会出现
 `NameError` 的地方。""",
@@ -61,18 +62,12 @@ def main(loader, optimizer, criterion):
     train(loader, optimizer, criterion)
 """,
     good="""\
-import torch
-
-def train(model, loader, optimizer, criterion):
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = criterion(model(x), y)
-        loss.backward()
-        optimizer.step()
-
-def main(loader, optimizer, criterion):
-    model = torch.nn.Linear(4, 4)
-    train(model, loader, optimizer, criterion)
+@@ -3 +3 @@
+-def train(loader, optimizer, criterion):
++def train(model, loader, optimizer, criterion):
+@@ -12 +12 @@
+-    train(loader, optimizer, criterion)
++    train(model, loader, optimizer, criterion)
 """,
 )
 _GIVEN = frozenset(dir(builtins)) | frozenset(
@@ -94,45 +89,65 @@ def check(scene: Scene) -> Iterator[Hit]:
         return  # names that come from other packages cannot be seen
     known = _known_names(scene)
     reported: set[str] = set()
-    for node in scene.all(ast.Name):
-        if node.id in known or not isinstance(node.ctx, ast.Load):
+    for (_, name), nodes in _reads(scene).items():
+        if name in known or name in reported:
             continue
-        if scene.function(node) is None or node.id in reported or scene.bindings(node):
+        if scene.function(nodes[0]) is None or scene.bindings(nodes[0]):
             continue
-        if any(scene.project.star(star, node.id, scene.path) for star in stars):
+        if any(scene.project.star(star, name, scene.path) for star in stars):
             continue
-        if not _expects_it(scene, node):
-            reported.add(node.id)
-            yield RULE.at(node, name=node.id)
+        node = next((node for node in nodes if not _expects_it(scene, node)), None)
+        if node is not None:
+            reported.add(name)
+            yield RULE.at(node, name=name)
 
 
-@RULE.on(ast.Assign)
-def check_order(statement: ast.Assign, scene: Scene) -> Iterator[Hit]:
-    """`resnet = getattr(resnet, name)` where `resnet` is an import: the function's own name hides it."""
-    target = statement.targets[0]
-    function = scene.function(statement)
-    if (
-        function is None
-        or not isinstance(target, ast.Name)
-        or scene.parent(statement) is not function
-    ):
-        return
-    reads = [
-        node
-        for node in scene.inside(statement.value)
-        if isinstance(node, ast.Name) and node.id == target.id and scene.scope(node) is function
-    ]
-    if any(not isinstance(node.ctx, ast.Load) for node in reads):
-        return  # a comprehension has the name for itself
-    if not reads or any(target.id in item.names for item in scene.all(ast.Global)):
-        return
-    rows = scene.bindings(target)
-    if (
-        rows
-        and rows[0].statement is statement
-        and not _is_imported_inside(scene, function, target.id)
-    ):
-        yield RULE.at(reads[0], say=_TOO_EARLY, name=target.id)
+def _reads(scene: Scene) -> dict[tuple[ast.AST, str], list[ast.Name]]:
+    """The places that read a name, by scope: what binds it is the same for all of them."""
+    found: dict[tuple[ast.AST, str], list[ast.Name]] | None = scene.cache.get("names read")
+    if found is None:
+        found = scene.cache["names read"] = {}
+        for node in scene.all(ast.Name):
+            if node.ctx.__class__ is ast.Load:
+                found.setdefault((scene.scope(node), node.id), []).append(node)
+    return found
+
+
+@RULE.on_file
+def check_order(scene: Scene) -> Iterator[Hit]:
+    """`resnet = getattr(resnet, name)` where `resnet` is an import, and a read in the very block whose later
+    statement is the first to bind the name."""
+    declared: list[ast.Global | ast.Nonlocal] = [*scene.all(ast.Global), *scene.all(ast.Nonlocal)]
+    outer = {name for item in declared for name in item.names}
+    for (function, name), nodes in _reads(scene).items():
+        rows = scene.bindings(nodes[0]) if isinstance(function, FUNCTIONS) else []
+        if not rows or name in outer or scene.scope(rows[0].node) is not function:
+            continue
+        first = rows[0].statement
+        if rows[0].how != "assign" or not isinstance(first, ast.Assign):
+            continue
+        if any(scene.enclosing(row.node, ast.comprehension) for row in rows):
+            continue  # a comprehension has the name for itself
+        read = next((node for node in nodes if _comes_before(scene, node, first)), None)
+        if read is not None and not _is_imported_inside(scene, function, name):
+            yield RULE.at(read, say=_TOO_EARLY, name=name)
+
+
+def _comes_before(scene: Scene, node: ast.Name, first: ast.Assign) -> bool:
+    """Whether a read runs before a statement whenever that one runs: in its value, or before it in its
+    block."""
+    statement = scene.statement(node)
+    if statement is first:
+        return _is_certain(scene, node)
+    if statement is None or statement.lineno > first.lineno or not _is_certain(scene, node):
+        return False
+    block = scene.block_of(first)
+    while statement not in block:
+        up = scene.parent(statement)
+        if not isinstance(up, ast.With):
+            return False
+        statement = up
+    return block.index(statement) < block.index(first)
 
 
 def _is_imported_inside(scene: Scene, function: ast.AST, name: str) -> bool:
@@ -262,8 +277,8 @@ def _is_certain(scene: Scene, node: ast.Name) -> bool:
 
 
 _TOO_EARLY = Text(
-    en="`{name}` is read before this function binds it; a name of the file is hidden by it",
-    zh="`{name}` 在本函数绑定之前就被读取；文件中的同名对象被它遮住了",
+    en="`{name}` is read before this function binds it",
+    zh="`{name}` 在本函数绑定之前就被读取",
 )
 
 

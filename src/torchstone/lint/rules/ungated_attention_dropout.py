@@ -84,17 +84,10 @@ class Attention(nn.Module):
 +        return F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
 """,
     good="""\
-import torch.nn.functional as F
-from torch import nn
-
-class Attention(nn.Module):
-    def __init__(self, p):
-        super().__init__()
-        self.dropout = p
-
-    def forward(self, q, k, v):
-        p = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=p)
+@@ -10 +10,2 @@
+-        return F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
++        p = self.dropout if self.training else 0.0
++        return F.scaled_dot_product_attention(q, k, v, dropout_p=p)
 """,
 )
 

@@ -141,11 +141,16 @@ def _changes_nothing(scene: Scene, value: ast.Call, parameter: ast.Call) -> bool
 
 
 def _known(scene: Scene, name: str) -> bool:
-    """Whether the tensor is registered by name, or given to an optimizer, somewhere in the file."""
+    """Whether the tensor is registered by name, listed for an optimizer, or given to one, somewhere in the
+    file."""
     for method in ("register_parameter", "register_buffer", "setattr"):
         for call in scene.calls.get(method, ()):
             if any(isinstance(a, ast.Constant) and a.value == name for a in call.args):
                 return True
+    for listed in scene.all(ast.List):
+        kept = isinstance(scene.parent(listed), (ast.Assign, ast.Return))
+        if kept and any(scene.dotted(item) == f"self.{name}" for item in listed.elts):
+            return True
     return any(
         isinstance(part, ast.Attribute) and part.attr == name
         for call in scene.all(ast.Call)

@@ -64,17 +64,12 @@ def train(model, loader, optimizer, scaler, accumulate):
             optimizer.zero_grad()
 """,
     good="""\
-import torch
-
-def train(model, loader, optimizer, scaler, accumulate):
-    for i, (x, y) in enumerate(loader):
-        scaler.scale(model(x, y) / accumulate).backward()
-        if (i + 1) % accumulate == 0:
-            scaler.unscale_(optimizer)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            scaler.step(optimizer)
-            scaler.update()
-            optimizer.zero_grad()
+@@ -6,2 +5,0 @@
+-        scaler.unscale_(optimizer)
+-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+@@ -8,0 +7,2 @@
++            scaler.unscale_(optimizer)
++            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 """,
 )
 

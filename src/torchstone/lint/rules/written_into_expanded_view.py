@@ -44,12 +44,9 @@ def mask(row, rows):
     return table
 """,
     good="""\
-import torch
-
-def mask(row, rows):
-    table = row.unsqueeze(0).expand(rows, -1).clone()
-    table[0] = 0
-    return table
+@@ -4 +4 @@
+-    table = row.unsqueeze(0).expand(rows, -1)
++    table = row.unsqueeze(0).expand(rows, -1).clone()
 """,
 )
 _EXPANDS = ("expand", "expand_as", "broadcast_to")

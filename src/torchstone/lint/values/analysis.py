@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import weakref
 from collections import defaultdict
-from dataclasses import replace
 
 from torchstone.lint.facts.callers import calls_of
 from torchstone.lint.knowledge.flow import passed
@@ -172,11 +171,11 @@ class Analysis:
             for row in rows:
                 found = self._parameter(function, row.arg, sites)
                 if found.kind is Kind.UNKNOWN and row.arg in numbers:
-                    found = replace(NUMBER, constant=False)
+                    found = NUMBER._replace(constant=False)
                 if inside and not found.device:
-                    found = replace(found, device="given")
+                    found = found._replace(device="given")
                 own = (self.scene.path, row.lineno, row.col_offset)
-                names[row.arg] = replace(found, mark=found.mark or own)
+                names[row.arg] = found._replace(mark=found.mark or own)
         return names
 
     def _sites(self, function: Function) -> list[tuple[Scene, ast.Call]]:
@@ -196,7 +195,9 @@ class Analysis:
             # a caller that says nothing of half precision is walked for what objects are made of
             wanted = function.name == "__init__" or half_may_reach(scene, site)
             wanted = wanted or hands_on(scene)
-            rows.append(analysis_of(scene).at(given) if wanted else UNKNOWN)
+            found = analysis_of(scene).at(given) if wanted else UNKNOWN
+            # what the numbers of a test are says nothing of a training
+            rows.append(found._replace(content=UNKNOWN_TYPE) if scene.is_test else found)
         return joined(*rows) if rows else UNKNOWN
 
     def _own(self, owner: ast.ClassDef) -> Value:
@@ -293,7 +294,7 @@ class Analysis:
         speaks = is_speaker(self.scene.project, there[1].name) or tells(*there)
         if region.autocast is None and not speaks:
             return UNKNOWN  # nothing that it says could make its answer half, or tell more of it
-        return replace(_settled(analysis_of(there[0]).returned_by(there[1])), mark=None)
+        return _settled(analysis_of(there[0]).returned_by(there[1]))._replace(mark=None)
 
     def forward_of(self, module: Value) -> Value:
         """What a module of the project gives when it is called."""
@@ -310,9 +311,9 @@ class Analysis:
             return UNKNOWN
         found = analysis_of(there[0]).class_attribute(there[1], name)
         if found.device == "cpu":
-            found = replace(found, device="")  # moved, perhaps, since it was set
+            found = found._replace(device="")  # moved, perhaps, since it was set
         if found.kind is Kind.MODULE and base.kind is Kind.MODULE and base.may_be_half:
-            return replace(found, dtypes=base.dtypes)
+            return found._replace(dtypes=base.dtypes)
         return found
 
     def class_attribute(self, owner: ast.ClassDef, name: str, depth: int = 5) -> Value:
@@ -356,9 +357,9 @@ class Analysis:
 def _settled(value: Value) -> Value:
     """What a function gives: where its returns differ in what the numbers are (probabilities in
     evaluation alone, say), nobody can tell which of them a caller gets."""
-    if len(value.content) > 1:
-        return replace(value, content=UNKNOWN_TYPE)
-    return value
+    parts = tuple((key, _settled(part)) for key, part in value.parts)
+    content = UNKNOWN_TYPE if len(value.content) > 1 else value.content
+    return value._replace(content=content, parts=parts)
 
 
 def _numbers(given: ast.arguments) -> set[str]:

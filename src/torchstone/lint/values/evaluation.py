@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchstone.lint.values.dtypes import CASTS, TENSOR_TYPES, half_of
 from torchstone.lint.values.torch_calls import (
@@ -69,31 +68,18 @@ class Evaluation:
         return self.scene.path, getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
     def _value(self, node: ast.expr) -> Value:
-        if isinstance(node, ast.Name):
-            return self._name(node)
-        if isinstance(node, ast.Attribute):
-            return self._attribute(node)
-        if isinstance(node, ast.Call):
-            return self._call(node)
-        if isinstance(node, ast.Constant):
-            return self._constant(node)
-        if isinstance(node, ast.BinOp):
-            return self._operation(node)
-        if isinstance(node, ast.Subscript):
-            return self._subscript(node)
-        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            rows = [self.value(item) for item in node.elts]
-            return _container(enumerate(rows))
-        if isinstance(node, ast.Dict):
-            return self._dict(node)
-        return self._rarer(node)
+        work_out = _BY_KIND.get(node.__class__)
+        return work_out(self, node) if work_out is not None else self._rarer(node)
+
+    def _several(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
+        return _container(enumerate([self.value(item) for item in node.elts]))
 
     def _rarer(self, node: ast.expr) -> Value:
         if isinstance(node, ast.IfExp):
             self.value(node.test)
             return joined(self.value(node.body), self.value(node.orelse))
         if isinstance(node, ast.UnaryOp):
-            return replace(self.value(node.operand), mark=None, content=UNKNOWN_TYPE)
+            return self.value(node.operand)._replace(mark=None, content=UNKNOWN_TYPE)
         if isinstance(node, ast.BoolOp):
             return joined(*map(self.value, node.values))
         if isinstance(node, ast.NamedExpr):
@@ -153,7 +139,7 @@ class Evaluation:
     def _operation(self, node: ast.BinOp) -> Value:
         left, right = self.value(node.left), self.value(node.right)
         if left.kind is Kind.NUMBER and right.kind is Kind.NUMBER:
-            return replace(NUMBER, constant=left.constant and right.constant)
+            return NUMBER._replace(constant=left.constant and right.constant)
         operator = _OPERATORS.get(type(node.op), "add")
         return operated(operator, Given((left, right), {}), self.region)
 
@@ -190,21 +176,21 @@ class Evaluation:
             if key == name:
                 return part
         if name == "module" and base.wrapped:
-            return replace(base, wrapped="")
+            return base._replace(wrapped="")
         if base.home is not None and base.kind in (Kind.OBJECT, Kind.MODULE, Kind.CLASS):
             return self.analysis.attribute(base, name)
         if name in _NUMBERS:
-            return replace(NUMBER, constant=False)
+            return NUMBER._replace(constant=False)
         if name == "dtype":
             one = next(iter(base.dtypes)) if len(base.dtypes) == 1 else ""
             return Value(Kind.DTYPE if one else Kind.UNKNOWN, one, dtypes=frozenset())
         if name == "data":
-            return replace(base, graph=False, mark=None)
+            return base._replace(graph=False, mark=None)
         if name == "module" and base.kind is Kind.MODULE:
             return base
         if name in _VIEWS or (base.lowered and name != "loss"):
-            return replace(base, mark=None)
-        return replace(UNKNOWN, mark=_part_mark(base, name))
+            return base._replace(mark=None)
+        return UNKNOWN._replace(mark=_part_mark(base, name))
 
     def _subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
@@ -218,7 +204,7 @@ class Evaluation:
         part = _part_mark(base, key) if isinstance(key, (str, int)) else None
         # one element may have no dimension left, and then meets tensors of every device
         device = base.device if isinstance(node.slice, (ast.Slice, ast.Tuple)) else ""
-        return replace(base, mark=part, device=device)
+        return base._replace(mark=part, device=device)
 
     # -- stores -----------------------------------------------------------------------------------
 
@@ -245,7 +231,7 @@ class Evaluation:
     def _store_attribute(self, target: ast.Attribute, value: Value) -> None:
         base = self.value(target.value)
         if target.attr == "requires_grad" and base.kind is Kind.PARAMETERS:
-            self.state.change(base.mark, lambda old: replace(old, frozen=True))
+            self.state.change(base.mark, lambda old: old._replace(frozen=True))
             self.analysis.happened("frozen", base.mark)
         chain = self.scene.dotted(target)
         if chain:
@@ -284,8 +270,8 @@ class Evaluation:
         if name == "Parameter":
             inner = given.positional[0] if given.positional else UNKNOWN
             mark = self.mark(call)
-            return replace(
-                inner, kind=Kind.TENSOR, graph=True, constant=False, mark=mark, device="given"
+            return inner._replace(
+                kind=Kind.TENSOR, graph=True, constant=False, mark=mark, device="given"
             )
         if full.startswith("torch.nn.") and name[:1].isupper():
             return layer_made(full, given, self.mark(call))
@@ -304,7 +290,7 @@ class Evaluation:
         for item, value in zip(args, given.positional, strict=True):
             chain = self.scene.dotted(item)
             if chain and value.kind is Kind.UNKNOWN and not value.parts:
-                self.state.bind(chain, replace(NUMBER, constant=False, mark=value.mark))
+                self.state.bind(chain, NUMBER._replace(constant=False, mark=value.mark))
 
     def _method(self, call: ast.Call, func: ast.Attribute, given: Given) -> Value:
         receiver, method = self.value(func.value), func.attr
@@ -339,16 +325,16 @@ class Evaluation:
     def _module_method(self, call: ast.Call, module: Value, method: str, given: Given) -> Value:
         dtype = cast_of(method, given) if method in (*CASTS, "to", "type") else None
         if dtype:
-            return self._changed(module, lambda old: replace(old, dtypes=frozenset((dtype,))))
+            return self._changed(module, lambda old: old._replace(dtypes=frozenset((dtype,))))
         if method in ("eval", "train"):
             off = method == "eval" or self._is_false(call)
             self.analysis.happened("eval" if off else "train", module.mark)
-            return self._changed(module, lambda old: replace(old, mode="eval" if off else "train"))
+            return self._changed(module, lambda old: old._replace(mode="eval" if off else "train"))
         if method == "requires_grad_":
             off = self._is_false(call)
             if off:
                 self.analysis.happened("frozen", module.mark)
-            return self._changed(module, lambda old: replace(old, frozen=off))
+            return self._changed(module, lambda old: old._replace(frozen=off))
         if method in ("parameters", "named_parameters"):
             return Value(Kind.PARAMETERS, dtypes=module.dtypes, graph=True, mark=module.mark)
         if method in ("add_module", "append") and given.positional:
@@ -379,18 +365,18 @@ class Evaluation:
         if callee.kind is Kind.MODULE:
             return self._module_called(callee, given)
         known = self._model_output() if self.scene.is_model(call.func) else UNKNOWN
-        return replace(known, mark=self.mark(call))
+        return known._replace(mark=self.mark(call))
 
     def _module_called(self, module: Value, given: Given) -> Value:
         if module.home is None:
             return layer_called(module, given, self.region)
         found = self.analysis.forward_of(module)
         if module.is_half and (found.may_be_half or "" in found.dtypes):
-            return replace(found, dtypes=(found.dtypes & HALVES) or module.dtypes)
+            return found._replace(dtypes=(found.dtypes & HALVES) or module.dtypes)
         half = half_of(self.region)
         if "" in found.dtypes and half:
             types = (found.dtypes - {""}) | {half}
-            return replace(found, dtypes=types, lowered=True)
+            return found._replace(dtypes=types, lowered=True)
         return found
 
     def _model_output(self) -> Value:
@@ -401,6 +387,18 @@ class Evaluation:
         return Value(dtypes=types, lowered=bool(half), graph=graph)
 
 
+_BY_KIND: dict[type[ast.AST], Callable[[Evaluation, Any], Value]] = {
+    ast.Name: Evaluation._name,
+    ast.Attribute: Evaluation._attribute,
+    ast.Call: Evaluation._call,
+    ast.Constant: Evaluation._constant,
+    ast.BinOp: Evaluation._operation,
+    ast.Subscript: Evaluation._subscript,
+    ast.Tuple: Evaluation._several,
+    ast.List: Evaluation._several,
+    ast.Set: Evaluation._several,
+    ast.Dict: Evaluation._dict,
+}
 _OF_MODULES = frozenset("eval train parameters named_parameters requires_grad_".split())
 SIZED = frozenset(("arange", "linspace", "logspace", "eye"))
 """Functions that take numbers alone; a size may also be a tuple."""
@@ -437,4 +435,4 @@ def element_of(value: Value) -> Value:
         return joined(*(part for _, part in value.parts))
     if value.kind is Kind.PARAMETERS:
         return value
-    return UNKNOWN if value.kind is not Kind.TENSOR else replace(value, mark=None)
+    return UNKNOWN if value.kind is not Kind.TENSOR else value._replace(mark=None)

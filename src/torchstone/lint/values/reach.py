@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchstone.lint.facts.summary import calls_below
 from torchstone.lint.values.halved import is_halved
 from torchstone.sources.callers import WORDS
-from torchstone.sources.project import Project
+from torchstone.sources.project import Project, called_in
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
 HALF_WORDS = ("float16", "bfloat16", "half", "autocast", "HalfTensor", "BFloat16Tensor")
 """A file that holds none of these says nothing of half precision."""
 _NEEDLES = tuple(word.encode() for word in HALF_WORDS)
-_DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+_DEFINITION = re.compile(rb"(?:^|\n)[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")
 
 
 class Speakers(NamedTuple):
@@ -27,7 +28,9 @@ class Speakers(NamedTuple):
 
     names: frozenset[bytes]
     words: frozenset[bytes]
-    """Every word that they hold: what they call is among them."""
+    """Every word that they hold: the classes that they know are among them."""
+    called: frozenset[bytes]
+    """The words that a bracket follows."""
 
 
 def speaks_of_half(scene: Scene) -> bool:
@@ -85,12 +88,10 @@ def _reaches(scene: Scene, function: Function) -> bool:
 
 def is_called_near_half(scene: Scene, function: Function) -> bool:
     """Whether a function that speaks of half precision may call this one, or its object."""
-    words = speakers_of(scene.project).words
-    owner = scene.parent(function)
-    name = (
-        owner.name if isinstance(owner, ast.ClassDef) and _is_implicit(function) else function.name
-    )
-    return name.encode("utf-8", "replace") in words
+    speakers, owner = speakers_of(scene.project), scene.parent(function)
+    if isinstance(owner, ast.ClassDef) and _is_implicit(function):
+        return owner.name.encode("utf-8", "replace") in speakers.words
+    return function.name.encode("utf-8", "replace") in speakers.called
 
 
 def _is_implicit(function: Function) -> bool:
@@ -99,12 +100,12 @@ def _is_implicit(function: Function) -> bool:
 
 
 def _looked_up(scene: Scene, function: Function) -> bool:
-    names, words = speakers_of(scene.project)
+    names, words, called_words = speakers_of(scene.project)
     owner = scene.parent(function)
     name = function.name.encode("utf-8", "replace")
     if any(word in scene.text(function) for word in HALF_WORDS):
         return True
-    if not _is_implicit(function) and (name in names or name in words):
+    if not _is_implicit(function) and (name in names or name in called_words):
         return True
     if isinstance(owner, ast.ClassDef) and _is_implicit(function):
         if owner.name.encode("utf-8", "replace") in words or is_halved(scene, owner):
@@ -125,20 +126,23 @@ def speakers_of(project: Project) -> Speakers:
     if found is None:
         names: set[bytes] = set()
         words: set[bytes] = set()
+        called: set[bytes] = set()
         for data in project.contents():
             if any(needle in data for needle in _NEEDLES):
-                _add(data, names, words)
-        found = project.summaries["speakers"] = Speakers(frozenset(names), frozenset(words))
+                for name, segment in _functions_in(data):
+                    if any(needle in segment for needle in _NEEDLES):
+                        names.add(name)
+                        words.update(segment.translate(WORDS).split())
+                        called.update(called_in(segment))
+        found = Speakers(frozenset(names), frozenset(words), frozenset(called))
+        project.summaries["speakers"] = found
     return found
 
 
-def _add(data: bytes, names: set[bytes], words: set[bytes]) -> None:
-    """The functions of one file that hold a word of half precision, and all of their words."""
+def _functions_in(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The functions of a file with their text, and what stands before the first."""
     starts = list(_DEFINITION.finditer(data))
     cuts = [0, *(match.start() for match in starts), len(data)]
     names_of = [b"", *(match[1] for match in starts)]
     for name, start, end in zip(names_of, cuts, cuts[1:], strict=False):
-        segment = data[start:end]
-        if any(needle in segment for needle in _NEEDLES):
-            names.add(name)
-            words.update(segment.translate(WORDS).split())
+        yield name, data[start:end]

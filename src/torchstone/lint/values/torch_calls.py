@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.values.dtypes import CASTS, half_of, promoted, result_types
@@ -71,8 +71,7 @@ _SAME = ("Identity", "Flatten", "Unflatten")
 """Layers that leave the numbers as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """What a call passes, worked out."""
 
     positional: Sequence[Value]
@@ -104,7 +103,7 @@ def layer_made(full: str, given: Given, mark: Mark) -> Value:
         else:
             parts = tuple(enumerate(given.positional)) or tuple(given.named.items())
     if name == "DataParallel" or name == "DistributedDataParallel":
-        return replace(given.positional[0], wrapped=name) if given.positional else UNKNOWN
+        return given.positional[0]._replace(wrapped=name) if given.positional else UNKNOWN
     dtype = given.named.get("dtype")
     types = frozenset((_dtype_name(dtype),)) if dtype is not None else frozenset(("float32",))
     return Value(Kind.MODULE, full, None, types, graph=True, mark=mark, parts=parts)
@@ -141,8 +140,8 @@ def layer_called(layer: Value, given: Given, region: Region) -> Value:
         return Value(Kind.TENSOR, dtypes=types, graph=graph)
     if _KEEPS.match(name) and first:
         content = first[0].content if name in _SAME else UNKNOWN_TYPE
-        return replace(
-            first[0], kind=Kind.TENSOR, graph=graph, constant=False, mark=None, content=content
+        return first[0]._replace(
+            kind=Kind.TENSOR, graph=graph, constant=False, mark=None, content=content
         )
     half = half_of(region)
     return Value(
@@ -257,17 +256,17 @@ def method_called(receiver: Value, method: str, given: Given, region: Region) ->
         types = frozenset((dtype,)) if dtype or method == "type" else receiver.dtypes | UNKNOWN_TYPE
         same = receiver.mark if receiver.kind is Kind.UNKNOWN else None  # a network keeps its place
         moved = "" if method in ("to", "type", "type_as") else receiver.device
-        return replace(receiver, dtypes=types, lowered=False, mark=same, parts=(), device=moved)
+        return receiver._replace(dtypes=types, lowered=False, mark=same, parts=(), device=moved)
     if method in ("detach", "detach_"):
-        return replace(receiver, graph=False, mark=None)
+        return receiver._replace(graph=False, mark=None)
     if method in ("cuda", "cpu", "to", "contiguous", "clone", "pin_memory", "requires_grad_"):
         graph = True if method == "requires_grad_" else receiver.graph
         device = "" if method in ("cuda", "cpu", "to") else receiver.device
         same = receiver.mark if method != "clone" else None
-        return replace(receiver, graph=graph, mark=same, device=device)
+        return receiver._replace(graph=graph, mark=same, device=device)
     if method in ("numpy", "tolist", "item"):
-        return replace(NUMBER, constant=receiver.constant)
+        return NUMBER._replace(constant=receiver.constant)
     found = operated(method, Given((receiver, *given.positional), given.named), region)
     if receiver.kind is Kind.UNKNOWN and found.kind is Kind.TENSOR and not receiver.may_be_half:
-        return replace(found, kind=Kind.UNKNOWN)  # another library may have such a method, too
+        return found._replace(kind=Kind.UNKNOWN)  # another library may have such a method, too
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -43,9 +42,11 @@ Mark = tuple[str, int, int]
 """Where a value was made: names with one mark stand for one object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What is known of a value at a place; what is not known stays unknown."""
+class Value(NamedTuple):
+    """What is known of a value at a place; what is not known stays unknown.
+
+    A tuple, because a walk makes tens of thousands and a frozen class costs four times as much.
+    """
 
     kind: Kind = Kind.UNKNOWN
     name: str = ""
@@ -72,7 +73,7 @@ class Value:
     frozen: bool = False
     """Whether the parameters of a module take no gradients."""
     mark: Mark | None = None
-    parts: tuple[tuple[object, Value], ...] = field(default=())
+    parts: tuple[tuple[object, Value], ...] = ()
     """What a container holds, by place or key."""
 
     @property
@@ -98,17 +99,17 @@ class Value:
                 return value
         if self.parts:
             return joined(*(value for _, value in self.parts))
-        return replace(self, kind=Kind.UNKNOWN, mark=None, name="", home=None)
+        return self._replace(kind=Kind.UNKNOWN, mark=None, name="", home=None)
 
     def with_part(self, key: object, value: Value) -> Value:
         rows = [(name, old) for name, old in self.parts if name != key]
         if self.kind not in (Kind.CONTAINER, Kind.UNKNOWN, Kind.MODULE):
             return self
         kind = self.kind if self.kind is Kind.MODULE else Kind.CONTAINER
-        return replace(self, kind=kind, parts=(*rows, (key, value))[-PARTS:])
+        return self._replace(kind=kind, parts=(*rows, (key, value))[-PARTS:])
 
     def typed(self, *dtypes: str, lowered: bool = False) -> Value:
-        return replace(self, dtypes=frozenset(dtypes), lowered=lowered)
+        return self._replace(dtypes=frozenset(dtypes), lowered=lowered)
 
 
 PARTS = 64  # entries of a container that are told apart
