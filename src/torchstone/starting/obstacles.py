@@ -162,6 +162,13 @@ class OtherKeyword:
 
 
 @dataclass(frozen=True, slots=True)
+class NoTime:
+    """The time was over before the first optimizer step."""
+
+    kind: ClassVar[str] = "no-time"
+
+
+@dataclass(frozen=True, slots=True)
 class MissingResource:
     """Something that a package of the language world would fetch."""
 
@@ -217,6 +224,7 @@ Obstacle = (
     | BrokenPackage
     | OtherKeyword
     | BrokenCall
+    | NoTime
     | MissingResource
     | OpenValues
 )

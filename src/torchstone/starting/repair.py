@@ -29,6 +29,7 @@ from torchstone.starting.obstacles import (
     MissingPretrained,
     MissingResource,
     MissingWeights,
+    NoTime,
     Obstacle,
     OlderPython,
     OpenValues,
@@ -56,12 +57,15 @@ from torchstone.starting.supplies import (
     PlainPackage,
     PretendedVersion,
     SearchPath,
+    SmallBatches,
     StandIn,
     Supply,
     WorkFolder,
 )
 
 _BYTES = 1 << 20
+_SMALL = 4
+"""Samples: enough for batch statistics and for pairs, and two of them on each of two ranks."""
 _VERSION = re.compile(r"\._{0,2}version(_info)?_{0,2}$|\.build_info$")
 """Modules that are written when a project is installed."""
 _NEVER = frozenset(("torch", "numpy"))
@@ -110,6 +114,8 @@ class Repair:
                 return _for_libraries(name)
             case MissingPackage(name):
                 return self._package(name)
+            case BrokenPackage(name) if self._is_own(name):
+                return ()  # the program's own module: what it raises is its own
             case BrokenPackage(name):
                 return (PlainPackage(name) if name in PLAIN else StandIn(name, is_broken=True),)
             case OtherVersion():
@@ -124,6 +130,8 @@ class Repair:
                 return (DeclaredOperators(package),)
             case MissingArguments(_, needed):
                 return (Arguments(needed),) if needed else ()
+            case NoTime():
+                return (SmallBatches(_SMALL),)
             case MissingResource(package):
                 return (MadeResource(package, self._columns(stack)),)
         return ()
