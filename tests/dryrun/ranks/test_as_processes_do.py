@@ -71,7 +71,7 @@ tp, dp = groups[rank // 2], groups[2 + rank % 2]
 torch.manual_seed(rank % 2)
 net = torch.nn.Linear(8, 4)
 opt = torch.optim.SGD(net.parameters(), 0.1)
-for p in net.parameters():
+for p in net.parameters() if BROADCAST else ():
     dist.broadcast(p.data, rank % 2, group=dp)
 net(torch.randn(6, 8)).sum().backward()
 for p in net.parameters():
@@ -80,7 +80,9 @@ for p in net.parameters():
 opt.step()
 """
     )
-    (finding,) = run(program.replace("GROUPS", "[tp]"), world_size=4).findings
-    assert (finding.rule, finding.line) == ("DR612", 18)
-    both = run(program.replace("GROUPS", "[dp, tp]"), world_size=4)
+    for equal_by in ("True", "False"):  # a broadcast, or the seed alone
+        one = program.replace("GROUPS", "[tp]").replace("BROADCAST", equal_by)
+        (finding,) = run(one, world_size=4).findings
+        assert (finding.rule, finding.line) == ("DR612", 18)
+    both = run(program.replace("GROUPS", "[dp, tp]").replace("BROADCAST", "True"), world_size=4)
     assert "DR612" not in [item.rule for item in both.findings]
