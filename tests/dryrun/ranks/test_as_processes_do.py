@@ -86,3 +86,24 @@ opt.step()
         assert (finding.rule, finding.line) == ("DR612", 18)
     both = run(program.replace("GROUPS", "[dp, tp]").replace("BROADCAST", "True"), world_size=4)
     assert "DR612" not in [item.rule for item in both.findings]
+
+
+def test_the_parts_that_ranks_ran_are_listed(run: Run) -> None:
+    program = (
+        _START
+        + """
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4))
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(ROUNDS):
+    opt.zero_grad()
+    net(torch.randn(6, 8)).sum().backward()
+    opt.step()
+if dist.get_rank() == 1:
+    torch.save(net.state_dict(), "state.pt")
+"""
+    )
+    whole = run(program.replace("ROUNDS", "2"), world_size=2)
+    (covered,) = (item for item in whole.measures if item.name == "covered")
+    assert "optimizer step (2), checkpoint saved (1)" in covered.how.en
+    stopped = run(program.replace("ROUNDS", "200"), world_size=2)
+    assert stopped.answer.headline.en.endswith("not reached: saving a checkpoint")
