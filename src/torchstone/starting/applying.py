@@ -83,7 +83,7 @@ def apply_supplies(
         elif isinstance(supply, MadeWeights):
             replace_downloads()
         elif isinstance(supply, MadeDataset):
-            replace_dataset(supply.name)
+            replace_dataset(supply.name, supply.as_many)
         elif isinstance(supply, MadePretrained):
             replace_pretrained(note)
     if supplies:

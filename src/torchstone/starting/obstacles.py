@@ -96,7 +96,7 @@ class Misfit:
     """Made data that the program does not go on with, and what it says about them."""
 
     kind: ClassVar[str] = "misfit"
-    what: Literal["size", "column", "fields", "number", "indices", "range"]
+    what: Literal["size", "column", "fields", "number", "indices", "range", "count"]
     given: str = ""
     """The size, column or text that was refused."""
     wanted: str = ""

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from torchstone.core.files import read_regular
@@ -147,6 +148,9 @@ class Repair:
                 return (MadePretrained(name),)
             case MissingWeights():
                 return (MadeWeights(),)
+            case Misfit("count"):
+                made = (item for item in given if isinstance(item, MadeDataset))
+                return tuple(replace(item, as_many=True) for item in made)
             case Misfit():
                 return refine_files(given, obstacle) or refine_values(given, obstacle)
             case MissingFile(path) if home := self._home_of(path, given):

@@ -260,6 +260,8 @@ class MadeDataset:
 
     kind: ClassVar[str] = "made-dataset"
     name: str
+    as_many: bool = False
+    """As many samples as the real one has, where that is known: the program counts on it."""
 
     def say(self) -> Text:
         return Text(

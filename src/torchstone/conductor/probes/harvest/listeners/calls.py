@@ -103,6 +103,12 @@ def _keep_fresh(hooks: Hooks, module: nn.Module) -> None:
         )
 
 
+def _sum_of_weights(module: nn.Module) -> float:
+    first = next(module.parameters(), None)
+    plain = first is not None and first.device.type == "cpu" and first.is_floating_point()
+    return float(first.detach().double().sum()) if first is not None and plain else 0.0
+
+
 def _record_call(
     hooks: Hooks, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
 ) -> Any:
@@ -126,8 +132,12 @@ def _record_call(
         if hooks.evaluates:
             hooks.loops.count()
         hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
-        hooks.note(TopCall(place, hooks.run.steps, id(module), module.training,
-                           torch.is_grad_enabled(), hooks.where.stack(3)))  # fmt: skip
+        grad = torch.is_grad_enabled()
+        weights = 0.0 if grad else _sum_of_weights(module)
+        stack = hooks.where.stack(3)
+        hooks.note(
+            TopCall(place, hooks.run.steps, id(module), module.training, grad, stack, weights)
+        )
     hooks.depth += 1
     try:
         output = call(module, *args, **kwargs)
