@@ -203,6 +203,32 @@ CASES = {
         ),
         {"said": "takes logits and is given probabilities, made by Tensor.softmax at train.py:1"},
     ),
+    "axis": Case(
+        "EX116",
+        """
+        def forward(self, x):  # here
+            return F.normalize(self.out(x), dim=0)
+        """,
+        (
+            """
+            def forward(self, x):  # here
+                return F.normalize(self.out(x), dim=-1)
+            """,
+        ),
+    ),
+    "mean over padding": Case(
+        "EX117",
+        """
+        def forward(self, x, mask):  # here
+            return self.states(x).mean(1)
+        """,
+        (
+            """
+            def forward(self, x, mask):  # here
+                return ((self.states(x) * mask.unsqueeze(-1).float()).sum(1) / mask.unsqueeze(-1).float().sum(1).clamp(min=1))
+            """,
+        ),
+    ),
     "state restored": Case(
         "EX118",
         """

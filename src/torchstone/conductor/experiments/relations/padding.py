@@ -96,10 +96,13 @@ def _change(subject: Subject, call: Call) -> float | None:
     plain = _run(subject, call, padded, 0, seed=0)
     again = _run(subject, call, padded, 0, seed=1)
     wide = _run(subject, call, padded, _MORE, seed=0)
+    moved = _run(subject, call, padded, 0, seed=0, is_moved=True)
     if not plain or len(plain) != len(wide) or len(again) != len(plain):
         return None
     if max(map(difference, plain, again)) > _TOLERANCE:
         return None  # it draws random numbers
+    if len(moved) == len(plain) and not any(map(difference, plain, moved)):
+        return None  # it does not depend on what is there: a constant is right with any padding
     sizes = [
         size
         for one, other in zip(plain, wide, strict=True)
@@ -119,11 +122,16 @@ def _compare(one: torch.Tensor, other: torch.Tensor, padded: Padded) -> float | 
     return difference(one[real], other[:, : padded.width][real])
 
 
-def _run(subject: Subject, call: Call, padded: Padded, more: int, seed: int) -> list[torch.Tensor]:
+def _run(
+    subject: Subject, call: Call, padded: Padded, more: int, seed: int, is_moved: bool = False
+) -> list[torch.Tensor]:
+    """Results with more padding; `is_moved`: with other values at the first place of each row."""
     given = call.copy()
     if given is None:
         return []
     arguments = {name: _widened(value, padded, more) for name, value in given.items()}
+    if is_moved:
+        arguments = {name: _moved(value, padded) for name, value in arguments.items()}
     for value in arguments.values():
         if isinstance(value, nn.Module):
             value.eval()
@@ -139,6 +147,17 @@ def _run(subject: Subject, call: Call, padded: Padded, more: int, seed: int) -> 
 def _fields(value: Any) -> list[Any]:
     known = isinstance(value, nn.Module | torch.Tensor | type) or not hasattr(value, "__dict__")
     return [] if known else list(vars(value).values())
+
+
+def _moved(value: Any, padded: Padded) -> Any:
+    if not isinstance(value, torch.Tensor) or value.dim() < 2 or value.dtype is torch.bool:
+        return value
+    if tuple(value.shape[:2]) != (padded.batch, padded.width):
+        return value
+    changed = value.clone()
+    first = changed[:, 0]
+    changed[:, 0] = -first if value.is_floating_point() else first.roll(1, 0)
+    return changed
 
 
 def _widened(value: Any, padded: Padded, more: int) -> Any:
@@ -169,7 +188,7 @@ def _wide(item: torch.Tensor, padded: Padded, more: int) -> torch.Tensor:
 
 
 def find_padding(call: Call) -> Padded | None:
-    """Lengths, or a mask, beside tensors whose second axis they speak of."""
+    """Lengths, a mask or the number of an embedding for padding, beside tensors whose second axis they speak of."""
     values = [value for name, value in call.arguments.items() if name != "self"]
     tensors = [
         item
@@ -177,12 +196,34 @@ def find_padding(call: Call) -> Padded | None:
         for item in tree_leaves([value, *_fields(value)])
         if torch.is_tensor(item)
     ]
+    pads = sorted(set(_padding_ids(values + [call.arguments.get("self")])))
     for item in tensors:
-        for lengths in _lengths(item):
+        for lengths in (*_lengths(item), *_lengths_by_ids(item, pads)):
             padded = _checked(lengths, tensors)
             if padded is not None:
                 return padded
     return None
+
+
+def _padding_ids(values: list[Any]) -> Iterator[int]:
+    """What embeddings call padding."""
+    for value in values:
+        for module in value.modules() if isinstance(value, nn.Module) else ():
+            if (
+                isinstance(module, nn.Embedding | nn.EmbeddingBag)
+                and module.padding_idx is not None
+            ):
+                yield module.padding_idx
+
+
+def _lengths_by_ids(item: torch.Tensor, pads: list[int]) -> Iterator[torch.Tensor]:
+    """Of rows of numbers that end in the one for padding."""
+    if item.dim() == 2 and not item.is_floating_point() and item.dtype is not torch.bool:
+        for pad in pads:
+            kept = item != pad
+            lengths = kept.sum(1)
+            if torch.equal(kept, torch.arange(item.shape[1])[None, :] < lengths[:, None]):
+                yield lengths
 
 
 def _lengths(item: torch.Tensor) -> Iterator[torch.Tensor]:
