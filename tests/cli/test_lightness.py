@@ -1,4 +1,4 @@
-"""Linting never loads torch or numpy, and this test can fail."""
+"""Linting never loads torch or numpy, nor does what starts a dry run; and this test can fail."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": ["explain", "TS101"],
     "rules": ["rules"],
     "config": ["config"],
+    "dryrun": ["dryrun", "SAMPLE"],
     "doctor": ["doctor"],
     **{
         f"format-{name}": ["check", "--no-cache", "--format", name, "SAMPLE"]

@@ -55,7 +55,7 @@ def test_what_is_missing_or_changed_is_told(
     out = capsys.readouterr().out
     assert "another prompt" not in out
     assert out.count("gone or was changed") == 2
-    assert "lines 5 fail" in out
+    assert "damaged, by their checksum: line 5" in out
     assert "left 5 bytes" in out
 
 

@@ -25,7 +25,7 @@ from torchstone.dryrun.ranks.play import warm_up
 from torchstone.dryrun.script import launch as launch_module
 from torchstone.dryrun.script.launch import Outcome
 from torchstone.dryrun.script.settings import ScriptSettings
-from torchstone.starting.applying import write_files
+from torchstone.starting.files.writing import write_files
 
 Run = Callable[..., Report]
 _warm = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.kernels.referees import loaded
 from torchstone.kernels import Candidate, verify
-from torchstone.kernels.harness.inputs.planning import load_plan, open_plan
+from torchstone.kernels.harness.inputs.planning import add_case, load_plan, open_plan
 from torchstone.kernels.harness.inputs.sizing import plan_families
 from torchstone.kernels.harness.inputs.slender import plan_slender
 from torchstone.kernels.problem import problem_from_source
@@ -133,3 +134,34 @@ def test_a_size_that_three_sides_have_does_not_grow_to_a_thousand() -> None:
     plan = loaded(CUBE, "torch", 2).plan
     sizes = {case.size for case in plan_slender(plan).cases}
     assert {1, 2, 3, 5, 131} == sizes  # a cube of 257 would hold seventeen million
+
+
+WIDENED = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 8192)
+
+    def forward(self, x):
+        return self.linear(x).amax(-1)
+
+
+def get_inputs():
+    return [torch.rand(64, 48, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_inputs_are_cut_where_a_step_of_the_reference_is_large() -> None:
+    plan = open_plan(WIDENED, "torch", 2)
+    found = load_plan(plan, 0)
+    # the width is that of the weights; the batch is as large by chance, and is cut alone
+    assert [case.shapes for case in found.cases] == ["16×11×64"] * 2
+    assert found.small
+    assert add_case(plan, "larger", 0, [torch.rand(2, 11, 64)], resized=True) is not None
+    assert add_case(plan, "larger", 0, [torch.rand(2, 1031, 64)], resized=True) is None

@@ -118,10 +118,11 @@ def test_a_problem_in_the_candidates_file_is_without_the_candidates_language() -
     source = "import torch\nimport triton\nSIZE = 8\ntorch.manual_seed(0)\n" + PROBLEM.replace(
         "700", "SIZE"
     )
+    source += "\n\nDEVICE = triton.runtime.driver.active.get_active_torch_device()\nprint(DEVICE)\n"
     source += "\n\ndef helper(x):\n    return triton.cdiv(x, SIZE)\n\n\nclass ModelNew:\n    def forward(self, x):\n        return helper(x)\n"
     left = without_candidate(source, "ModelNew", PARTS)
     assert len(left.split("\n")) == len(source.split("\n"))
     for name in ("import torch", "SIZE = 8", "manual_seed", "class Model("):
         assert name in left
-    for name in ("triton", "helper", "ModelNew"):
+    for name in ("triton", "helper", "ModelNew", "DEVICE"):
         assert name not in left

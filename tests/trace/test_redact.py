@@ -108,6 +108,11 @@ PUBLISHED = {
     + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vWxYzACEFHJLNPRTVXZbdfhjmoqsuwy13579246"[:69],
     "doppler": "dp.pt." + "aB3dE5fG7h" * 4 + "abc",
     "linear": "lin_api_" + "aB3dE5fG7h" * 4,
+    "key without a name": "key-0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+    "kubernetes": "client-key-data: " + "aB3dE5fG7h" * 6,
+    "langsmith": "lsv2_pt_" + "aB3dE5fG7h" * 4,
+    "netrc": "machine host login user password aB3dE5fG7h",
+    "elevenlabs": "sk_" + "0a1b2c3d4e" * 5,
     "prefect": "pnu_" + "abc123def4" * 3 + "567890",
 }
 """One of a kind, made up, in the words that its service uses."""

@@ -527,3 +527,12 @@ def test_an_attempt_is_compared_with_the_attempt_before(tmp_path: Path) -> None:
              if isinstance(item, Document) and item.language == "diff"]  # fmt: skip
     assert len(diffs) == 1
     assert "-turn = 0\n+turn = 1" in diffs[0]
+
+
+def test_the_time_line_says_what_a_verification_found(tmp_path: Path) -> None:
+    trace = Trace("op", "1", tmp_path)
+    trace.insert_verifier_record("False", "wrong at [0, 3]\nand more", "", seconds=2.0)
+    trace.insert_verifier_record("True", "", "", seconds=1.0)
+    said = view.report_of(load(tmp_path / "op")).to("text")
+    assert "wrong at [0, 3], 2 s" in said
+    assert "and more" not in said

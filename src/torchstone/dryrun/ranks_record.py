@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchstone.core.place import Place
-from torchstone.dryrun.record import Hazard, Memory, OperatorError, Record
+from torchstone.dryrun.record import Hazard, Memory, OperatorError, Progress, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,10 @@ class RanksRecord:
     faults: tuple[RankFault, ...] = ()
     lanes: tuple[Lane, ...] = ()
     volume: tuple[Volume, ...] = ()
-    steps: int = 0
+    progress: Progress = field(default_factory=Progress)
+    """Of each part, as often as the rank that ran it most."""
+    unreached: tuple[str, ...] = ()
+    """Parts that the program has and that no rank came to before it was stopped."""
     record: Record | None = None
     """Of the rank that tells most: one that raised, or rank 0."""
     hazards: tuple[RankHazard, ...] = ()
@@ -119,3 +122,7 @@ class RanksRecord:
     """Ranks that were ended at the time limit."""
     real_parameters: bool = False
     cpu_seconds: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        return self.progress.optimizer_steps

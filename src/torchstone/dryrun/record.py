@@ -8,6 +8,9 @@ from torchstone.core.place import Place
 from torchstone.core.text import Words
 from torchstone.starting.obstacles import Obstacle
 
+NEEDS_RANKS = "needs-ranks"
+"""How a run ends that is to be made again; the detail is the number of ranks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:

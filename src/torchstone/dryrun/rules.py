@@ -121,6 +121,19 @@ LEAK = Rule(
     ),
     "meaning",
 )
+UNTRAINED = Rule(
+    "DR207",
+    "trained-by-nobody",
+    Severity.HIGH,
+    Text(
+        "parameters get a gradient, and no optimizer has them", "参数得到梯度，却没有优化器持有它们"
+    ),
+    Text(
+        "they keep the values they began with, while the layers around them learn",
+        "它们始终保持初始值，而其周围的层在学习",
+    ),
+    "meaning",
+)
 MEMORY = Rule(
     "DR301", "does-not-fit", Severity.HIGH,
     Text("the step needs more memory than the device has", "单步所需显存超过设备容量"),

@@ -14,6 +14,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.annotations.write import annotate
 from torchstone.dryrun.data_spec import parse_sample
 from torchstone.dryrun.options import DryRunOptions
+from torchstone.dryrun.record import NEEDS_RANKS
 from torchstone.dryrun.reporting.annotations import annotation_measure
 from torchstone.dryrun.reporting.answer import script_answer
 from torchstone.dryrun.reporting.findings import TOOL
@@ -21,7 +22,6 @@ from torchstone.dryrun.reporting.progress import gpu_measure
 from torchstone.dryrun.reporting.ranks.report import report_on_ranks
 from torchstone.dryrun.reporting.script import report_on_script
 from torchstone.dryrun.script.launch import Outcome, launch
-from torchstone.dryrun.script.process_groups import NEEDS_RANKS
 from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.runtime.devices import Device, device
 from torchstone.starting.commands import is_script

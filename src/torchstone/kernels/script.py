@@ -53,14 +53,31 @@ def function_as_candidate(source: str, name: str, where: str) -> str:
 
 def without_candidate(source: str, name: str, problem: Collection[str]) -> str:
     """The source of a problem that stands in a file with a candidate of this name: what only the candidate needs is
-    left out, its language above all."""
+    left out, its language above all, and what cannot run without that."""
     body = ast.parse(source).body
     statements = [_Statement.read(node) for node in body]
     mine, others = (
         _needed(statements, [n for n, item in enumerate(statements) if item.binds & names])
         for names in ({name}, set(problem))
     )
-    return _without(source, [body[number] for number in mine - others])
+    left_out = mine - others
+    while more := _lacking(statements, left_out) - others:
+        left_out |= more
+    return _without(source, [body[number] for number in left_out])
+
+
+def _lacking(statements: list[_Statement], left_out: set[int]) -> set[int]:
+    """Other statements that read a name that nothing else binds."""
+    gone, there = (
+        {name for n, item in enumerate(statements) if (n in left_out) is out for name in item.binds}
+        for out in (True, False)
+    )
+    lost = gone - there
+    return {
+        number
+        for number, item in enumerate(statements)
+        if number not in left_out and (item.reads | item.reads_later) & lost
+    }
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:

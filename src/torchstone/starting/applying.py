@@ -11,7 +11,7 @@ from typing import Any
 
 from torchstone.observe.where import Where
 from torchstone.starting.cuts.replacing import put_cuts
-from torchstone.starting.files.makers import make_bytes
+from torchstone.starting.files.writing import write_files
 from torchstone.starting.lookups import Lookups, watch_lookups
 from torchstone.starting.replacements.batches import limit_batches
 from torchstone.starting.replacements.checkpoints import replace_downloads
@@ -125,20 +125,6 @@ def _put_name(supply: OldName) -> None:
     setattr(holder, supply.name, value)
     if name == "":
         sys.modules[f"{supply.module}.{supply.name}"] = value
-
-
-def write_files(supplies: Sequence[Supply], root: Path) -> None:
-    """Made files below the folder in which the program's own view of its files is kept."""
-    for supply in supplies:
-        if isinstance(supply, MadeFile):
-            target = root / supply.path.lstrip("/")
-            if ".." in target.parts:
-                continue
-            if supply.form == "folder":
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(make_bytes(supply.form, supply.content))
 
 
 def put_in_copy(supplies: Sequence[Supply], root: Path, where: Where) -> Lookups:

@@ -72,6 +72,8 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("nvapi-", "{20,}+"),
     ("tgp_v1_", "{16,}+"),
     ("csk-", "{20,}+"),
+    ("lsv2_", "{30,}+"),
+    ("sk_", "{40,}+"),
     ("api_org_", "{20,}+"),
     # clouds, databases, infrastructure
     ("dop_v1_", "{32,}+"),
@@ -116,6 +118,9 @@ _PREFIXED = (
     ),
     _Rule((b"SG.",), _pattern(r"\bSG\.[A-Za-z0-9_\-]{16,}+\.[A-Za-z0-9_\-]{16,}+")),
     _Rule((b"hooks.slack.com/",), _pattern(r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/]{20,}+")),
+    _Rule((b"key-",), _pattern(r"\bkey-[0-9a-f]{32}\b")),
+    _Rule((b"client-key-data",), _pattern(r"(client-key-data" + _IS + r")[A-Za-z0-9+/=]{20,}+")),
+    _Rule((b"login",), _pattern(r"(\blogin\s{1,9}+\S{1,200}+\s{1,9}+password\s{1,9}+)\S{4,}+")),
     _Rule((b":AA",), _pattern(r":AA[A-Za-z0-9_\-]{32,}+")),
     _Rule((b"AccountKey=", b"SharedAccessKey="), _pattern(
         r"((?:AccountKey|SharedAccessKey)=)[A-Za-z0-9+/=]{20,}+")),

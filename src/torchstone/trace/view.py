@@ -26,7 +26,7 @@ from torchstone.core.pictures import (
 )
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
-from torchstone.core.text import Message, Text
+from torchstone.core.text import Message, Text, shortened
 from torchstone.trace.record import Record
 from torchstone.trace.run import Run
 
@@ -35,6 +35,8 @@ MOST_SHOWN = 1000
 """Records that are shown one by one, the last ones: nobody reads more, and all of them are counted."""
 _MOST_DRAWN = 40
 """Steps on the first screen: what a terminal has room for; the table has all that are shown."""
+_MOST_SAID = 72
+"""Characters of what a verification found: one line of a terminal beside the name of the step."""
 _SHOWN = ("settings", "prompt", "reasoning", "result", "error_log", "profile")
 
 
@@ -137,7 +139,7 @@ def _answer(run: Run, records: list[Record], shown: list[Record], step: int | No
             Tile(Text("time of the model", "模型用时"),
                  "–" if seconds is None else human(seconds, "s")),
         ),
-        pictures=(_drawn(shown),),
+        pictures=(_drawn(run, shown),),
         next=_next(run),
     )  # fmt: skip
 
@@ -159,30 +161,42 @@ def _worked(records: list[Record]) -> list[Record]:
     return [item for item in records if item.role not in ("start", "exit")]
 
 
-def _drawn(records: list[Record]) -> Timeline | Strip:
+def _drawn(run: Run, records: list[Record]) -> Timeline | Strip:
     worked = _worked(records)
     title = Text("Steps", "步骤")
     if len(worked) > _MOST_DRAWN:
         title = Text(f"The last {_MOST_DRAWN} steps", f"最后 {_MOST_DRAWN} 步")
         worked = worked[-_MOST_DRAWN:]
     timed = any(item.call.seconds for item in worked)
-    return _timeline(title, worked) if timed else _strip(title, worked)
+    notes = [_note(item, _first_fault(run, item)) for item in worked]
+    return _timeline(title, worked, notes) if timed else _strip(title, worked, notes)
 
 
-def _timeline(title: Text, records: list[Record]) -> Timeline:
+def _first_fault(run: Run, item: Record) -> str:
+    """What a verification found first, in its own words."""
+    if item.role != "verifier" or _state(item) == "good":
+        return ""
+    said = (run.text(item, "error_log") or "").strip().partition("\n")[0]
+    return shortened(said, _MOST_SAID)
+
+
+def _timeline(title: Text, records: list[Record], notes: list[Text]) -> Timeline:
     """Every step of the run; one whose time was not recorded has no length."""
     spans: list[Span] = []
     at = 0.0
-    for item in records:
+    for item, note in zip(records, notes, strict=True):
         length = item.call.seconds or 0.0
-        spans.append(Span(_name(item), at, length, _state(item), _note(item), item.role, _title(item)))  # fmt: skip
+        spans.append(Span(_name(item), at, length, _state(item), note, item.role, _title(item)))
         at += length
     return Timeline(title, tuple(spans), "s")
 
 
-def _strip(title: Text, records: list[Record]) -> Strip:
+def _strip(title: Text, records: list[Record], notes: list[Text]) -> Strip:
     """The steps in their order, where no time is known."""
-    return Strip(title, tuple(Check(_name(item), _state(item), _note(item)) for item in records))
+    checks = (
+        Check(_name(item), _state(item), note) for item, note in zip(records, notes, strict=True)
+    )
+    return Strip(title, tuple(checks))
 
 
 def _name(item: Record) -> str:
@@ -195,9 +209,9 @@ def _state(item: Record) -> State:
     return "plain" if item.parsed else "warning"
 
 
-def _note(item: Record) -> Text:
+def _note(item: Record, fault: str) -> Text:
     tokens = (item.call.input_tokens, item.call.output_tokens)
-    parts = [item.verdict] if item.verdict else []
+    parts = [fault or item.verdict] if fault or item.verdict else []
     zh = list(parts)
     if any(value is not None for value in tokens):
         asked, answered = ("–" if value is None else f"{value:,}" for value in tokens)
@@ -314,7 +328,7 @@ def _gaps(run: Run, shown: Sequence[Record], left_out: int) -> list[Gap]:
 
 
 _REASONS = {
-    "damaged": Text("lines {lines} fail their checksum", "第 {lines} 行校验失败"),
+    "damaged": Text("damaged, by their checksum: line {lines}", "校验失败的行：{lines}"),
     "torn": Text("a crash left {bytes} bytes at the end", "崩溃在末尾留下了 {bytes} 字节"),
     "counted": Text(
         "{count} earlier records are counted and not shown, and their files were not looked at",

@@ -98,3 +98,14 @@ def test_a_call_that_rests_on_an_assumed_size_is_not_certain(run: Run) -> None:
     )
     assert [str(item.severity) for item in report.findings] == [str(Severity.MEDIUM)]
     assert "masked_select" in report.findings[0].why.say("en")
+
+
+def test_a_kernel_that_believes_a_size_is_not_tried_on_less(run: Run) -> None:
+    found = run(
+        "import torch\n"
+        "model = torch.nn.LSTM(16, 32)\n"  # the CPU's own kernel takes the hidden size as a number
+        "out, _ = model(torch.randn(64, 7, 16))\n"
+        "out.sum().backward()\n",
+        no_fixes=True, max_paths=1,
+    )  # fmt: skip
+    assert (found.findings, found.gaps) == ((), ())

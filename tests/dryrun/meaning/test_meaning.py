@@ -84,6 +84,29 @@ with torch.no_grad():
 )
 
 
+_LEFT_OUT = (
+    _START
+    + """
+class Net(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers, self.out = layers, nn.Linear(8, 4)
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.relu(layer(x))  # in the list
+        return self.out(x)  # the head
+
+net = Net(LAYERS)
+opt = torch.optim.SGD(OPTIMIZED.parameters(), 0.1)
+CHANGE
+opt.zero_grad()
+LOSS.backward()  # backward
+opt.step()
+"""
+)
+_LOSS = "F.cross_entropy(net(x), y)"
+
+
 def found_in(run: Run, program: str) -> list[str]:
     """The rules of what is found, all of it at the marked line."""
     report = run(program)
@@ -139,3 +162,50 @@ scale = table[torch.randint(0, 100, (8,))]
     )
     assert found_in(run, program.replace("SCALE", "scale")) == ["DR201"]
     assert found_in(run, program.replace("SCALE", "scale.view(-1, 1, 1, 1)")) == []
+
+
+def test_parameters_that_the_loss_reaches_and_no_optimizer_has(run: Run) -> None:
+    def lines(
+        layers: str, change: str = "", optimized: str = "net", loss: str = _LOSS
+    ) -> list[str]:
+        program = _LEFT_OUT.replace("LAYERS", layers).replace("OPTIMIZED", optimized)
+        program = program.replace("CHANGE", change).replace("LOSS", loss)
+        report = run(program)
+        assert report.gaps == ()
+        rows = program.splitlines()
+        return [f"{item.rule} {rows[item.line - 1].partition('# ')[2]}" for item in report.findings]
+
+    registered, listed = "nn.ModuleList([nn.Linear(8, 8)])", "[nn.Linear(8, 8)]"
+    assert lines(listed) == ["DR207 in the list"]
+    assert lines(registered, "net.out = nn.Linear(8, 4)") == ["DR207 the head"]
+    assert lines(registered) == []
+    assert lines(registered, optimized="net.out") == []  # a body that is left as it is
+    frozen = "net.layers[0].requires_grad_(False)"  # a teacher that no checkpoint should hold
+    assert lines(listed, frozen) == []
+    anew = f"torch.tensor({_LOSS}.item(), requires_grad=True)"
+    assert lines(registered, loss=anew) == ["DR205 backward"]
+
+
+_SCALED = (
+    _START
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bias, self.out = nn.Conv2d(3, 4, 1), nn.Parameter(torch.zeros(6)), nn.Linear(4, 4)
+    def forward(self, image, scale):
+        return self.out(((self.conv(image) + self.bias) * SCALE).mean((2, 3)))  # here
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for image, scale, y in DataLoader(TensorDataset(torch.randn(6, 3, 6, 6), torch.rand(6).double(), y[:6]), 6):
+    opt.zero_grad()
+    F.cross_entropy(net(image, scale.float()), y).backward()
+    opt.step()
+"""
+)
+
+
+def test_numbers_of_samples_are_spread_along_a_width_that_is_equal_by_chance(run: Run) -> None:
+    assert found_in(run, _SCALED.replace("SCALE", "scale")) == ["DR201"]
+    assert found_in(run, _SCALED.replace("SCALE", "scale[:, None, None, None]")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.dryrun.conftest import Run
+from torchstone.core.text import words
 from torchstone.dryrun.reporting.answer import name_ranks
 
 _START = """
@@ -71,7 +72,7 @@ tp, dp = groups[rank // 2], groups[2 + rank % 2]
 torch.manual_seed(rank % 2)
 net = torch.nn.Linear(8, 4)
 opt = torch.optim.SGD(net.parameters(), 0.1)
-for p in net.parameters():
+for p in net.parameters() if BROADCAST else ():
     dist.broadcast(p.data, rank % 2, group=dp)
 net(torch.randn(6, 8)).sum().backward()
 for p in net.parameters():
@@ -80,7 +81,30 @@ for p in net.parameters():
 opt.step()
 """
     )
-    (finding,) = run(program.replace("GROUPS", "[tp]"), world_size=4).findings
-    assert (finding.rule, finding.line) == ("DR612", 18)
-    both = run(program.replace("GROUPS", "[dp, tp]"), world_size=4)
+    for equal_by in ("True", "False"):  # a broadcast, or the seed alone
+        one = program.replace("GROUPS", "[tp]").replace("BROADCAST", equal_by)
+        (finding,) = run(one, world_size=4).findings
+        assert (finding.rule, finding.line) == ("DR612", 18)
+    both = run(program.replace("GROUPS", "[dp, tp]").replace("BROADCAST", "True"), world_size=4)
     assert "DR612" not in [item.rule for item in both.findings]
+
+
+def test_the_parts_that_ranks_ran_are_listed(run: Run) -> None:
+    program = (
+        _START
+        + """
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4))
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(ROUNDS):
+    opt.zero_grad()
+    net(torch.randn(6, 8)).sum().backward()
+    opt.step()
+if dist.get_rank() == 1:
+    torch.save(net.state_dict(), "state.pt")
+"""
+    )
+    whole = run(program.replace("ROUNDS", "2"), world_size=2)
+    (covered,) = (item for item in whole.measures if item.name == "covered")
+    assert "optimizer step (2), checkpoint saved (1)" in words(covered.how, "en")
+    stopped = run(program.replace("ROUNDS", "200"), world_size=2)
+    assert "; not reached: saving a checkpoint" in stopped.to("text")

@@ -213,7 +213,7 @@ _BY_RULE: dict[str, Effect] = {
     # every rank goes on, with values of its own or that are not there yet
     **dict.fromkeys(("DR607", "DR608", "DR609", "DR610", "DR611", "DR612"), "wrong result"),
     # the program goes on with a table of all against all, or contradicts what it says about itself
-    **dict.fromkeys(("DR201", "DR203", "DR204", "DR205", "DR206"), "wrong result"),
+    **dict.fromkeys(("DR201", "DR203", "DR204", "DR205", "DR206", "DR207"), "wrong result"),
     "DR202": "slow",
 }
 """Where the rules of a group do not all end in the same way."""

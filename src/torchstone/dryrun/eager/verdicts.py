@@ -12,7 +12,13 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.eager.forms import Form, form_of, is_decided_by_form, is_index
+from torchstone.dryrun.eager.forms import (
+    SIDE,
+    Form,
+    form_of,
+    is_decided_by_form,
+    is_index,
+)
 from torchstone.dryrun.eager.kernels import (  # fmt: skip
     FILLS,
     Refusal,
@@ -86,7 +92,16 @@ def _can_try(func: Any, form: Form, args: Any, kwargs: dict[str, Any], result: A
         return False
     if form.is_exact:
         return sum(item.numel() for item in tensors_in(result)) <= LARGEST_RESULT
-    return not any(_is_large(item) for item in (*args, *kwargs.values()))
+    if any(_is_large(item) for item in (*args, *kwargs.values())):
+        return False
+    named = {item.name: value for item, value in zip(func._schema.arguments, args, strict=False)}
+    return not any(_is_size(*item) for item in (*named.items(), *kwargs.items()))
+
+
+def _is_size(name: str, value: Any) -> bool:
+    """A single number that is no axis: where a tensor is shrunk it no longer fits, and some kernels (that of an LSTM
+    is given its hidden size) believe it and read beyond the tensor."""
+    return type(value) is int and value > SIDE and "dim" not in name
 
 
 def _is_large(value: Any) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from torchstone.core.place import Place
 from torchstone.core.text import Text
+from torchstone.dryrun.meaning.untrained import Untrained
 from torchstone.dryrun.record import Hazard
 from torchstone.dryrun.script.session import Session, tensors_in
 from torchstone.dryrun.shapes.history import function_name
@@ -48,8 +49,11 @@ class CutGraphs:
     names: dict[int, str] = field(default_factory=dict)
     stepping: bool = False
     """Inside of an optimizer's step, which computes without gradients."""
+    first_backward: Place | None = None
+    untrained: Untrained = field(default_factory=Untrained)
 
     def start(self) -> None:
+        self.untrained.start()
         TRAINING.subscribe(self._backward, BackwardBegins)
         TRAINING.subscribe(self._step, StepBegins)
         TRAINING.subscribe(self._after_step, StepEnds)
@@ -66,12 +70,8 @@ class CutGraphs:
                 cuts |= known
             if item.requires_grad:
                 has_gradient = True
-                if (
-                    isinstance(item, torch.nn.Parameter)
-                    and id(item) not in self.used
-                    and not writes
-                ):
-                    self._note_use(item)
+                if isinstance(item, torch.nn.Parameter) and not writes:
+                    self._note_use(item, result)
         if not given or not isinstance(result, torch.Tensor):
             return
         made = not writes and not self.stepping
@@ -87,16 +87,26 @@ class CutGraphs:
             result.__dict__[_KEY] = frozenset({(".data", PROGRAM.here(3))})
         return result
 
-    def _note_use(self, parameter: torch.Tensor) -> None:
-        self.used[id(parameter)] = PROGRAM.here(4)
-        modules = self.session.modules
-        outer = modules[0] if modules else None
-        if outer is not None:
-            owner = type(outer).__name__
+    def _note_use(self, parameter: torch.Tensor, result: Any) -> None:
+        """Something was computed with a parameter; asking for its size is no use of it."""
+        inside = bool(self.session.modules)
+        if id(parameter) in (self.untrained.used if inside else self.used) or not tensors_in(
+            result
+        ):
+            return
+        place = PROGRAM.here(4)
+        self.used.setdefault(id(parameter), place)
+        if not inside:
+            return
+        outer = self.session.modules[0]
+        owner = type(outer).__name__
+        if id(parameter) not in self.names:
             named = outer.named_parameters()
             self.names.update((id(item), f"{owner}.{name}") for name, item in named)
+        self.untrained.note_use(parameter, place, owner, self.names.get(id(parameter), ""))
 
     def _backward(self, event: BackwardBegins) -> None:
+        self.first_backward = self.first_backward or PROGRAM.here(2)
         for item in tensors_in(event.roots):
             self.lines.update(dict.fromkeys(item.__dict__.get(_KEY, ())))
 
@@ -121,24 +131,36 @@ class CutGraphs:
     def hazards(self) -> tuple[Hazard, ...]:
         """At the end: used, stepped, never with a gradient, and a loss that stands behind a cut.
 
-        Without a cut the loss just does not use what the parameter gave: a head of several, a pooled output.
+        Without a cut the loss just does not use what the parameter gave: a head of several, a pooled output. A loss
+        that gives no parameter of any optimizer a gradient is cut off wherever that was.
         """
         lost = [
             key
             for key, item in self.followed.items()
             if item.trained and not item.with_gradient and key in self.used
         ]
-        if not lost or not self.lines:
-            return ()
+        none_trained = self.first_backward is not None and len(lost) == len(self.followed)
+        if not lost or not (self.lines or none_trained):
+            return self.untrained.hazards()
         named = [self.names.get(key, "") for key in lost]
         shown = ", ".join(name for name in named[:_NAMED] if name) or f"{len(lost)} parameters"
         more = f" (+{len(lost) - _NAMED})" if len(lost) > _NAMED else ""
+        if not self.lines and self.first_backward is not None:
+            return (_reaches_nothing(self.first_backward, f"{shown}{more}", len(lost)),)
         op, place = next(iter(self.lines))
         detail = Text(
             f"cuts the loss off from {shown}{more}: the optimizer has them, and no backward gives them a gradient",
             f"切断了损失与 {shown}{more} 之间的计算图：它们在优化器中，却没有任何反向传播给出梯度",
         )
         return (Hazard("DR205", op, place, detail=detail, count=len(lost)),)
+
+
+def _reaches_nothing(place: Place, shown: str, count: int) -> Hazard:
+    detail = Text(
+        f"reaches no parameter of the optimizer: {shown} keep the values they began with",
+        f"没有到达优化器中的任何参数：{shown} 始终保持初始值",
+    )
+    return Hazard("DR205", "backward", place, detail=detail, count=count)
 
 
 def _is_cut(func: Any, result: torch.Tensor) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torchstone.core.place import Place
+from torchstone.core.text import Text
 from torchstone.dryrun.ranks.branches import find_branch
 from torchstone.dryrun.ranks.coordinator import Played
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks_record import RankFault, Side
 from torchstone.dryrun.record import Replica
-from torchstone.dryrun.rules import BUFFERS, REPLICAS
+from torchstone.dryrun.rules import BUFFERS, REPLICAS, WRONG_GROUP
 
 _SHARES_DATA = ("all_to_all", "reduce_scatter", "scatter", "send", "recv")
 """Communication of programs whose ranks hold different parts of the model."""
@@ -33,7 +34,47 @@ def replica_faults(played: Played) -> list[RankFault]:
             kind = _difference(same)
             if kind and (kind != "buffer" or _is_used(played)):
                 kinds[kind].setdefault(name, same)
-    return [_fault(kind, found, len(held)) for kind, found in kinds.items()]
+    return [
+        _wrong_group(played, kind, found, held) or _fault(kind, found, len(held))
+        for kind, found in kinds.items()
+    ]
+
+
+def _wrong_group(
+    played: Played,
+    kind: str,
+    found: dict[str, dict[int, Replica]],
+    held: dict[str, dict[int, Replica]],
+) -> RankFault | None:
+    """Weights that are equal across the groups that reduce their gradients, and never inside of one."""
+    if kind != "initial":
+        return None
+    name, members = next(iter(found.items()))
+    alike: dict[int, list[int]] = defaultdict(list)
+    for rank, item in held[name].items():
+        alike[item.first].append(rank)
+    holders = [alike[item.first] for item in members.values()]
+    if any(len(ranks) < 2 or len(set(ranks) & set(members)) > 1 for ranks in holders):
+        return None
+    reduced = {
+        post.members: post.stack[0]
+        for post in played.posts[min(members)]
+        if post.op == "all_reduce" and post.stack
+    }
+    place = reduced.get(tuple(sorted(members)))
+    if place is None or any(set(holders[0]) <= set(group) for group in reduced):
+        return None
+    said = wrong_group_text(tuple(members), holders[0])
+    side = Side(tuple(members), said.en, (place,), text_zh=said.zh)
+    return RankFault(WRONG_GROUP.id, "wrong-group", (side,))
+
+
+def wrong_group_text(group: Sequence[int], holders: Sequence[int]) -> Text:
+    """Which ranks share gradients, and which share parameters."""
+    return Text(
+        f"gradients are reduced over ranks {list(group)}, and the parameters are equal on ranks {list(holders)}",
+        f"梯度在 rank {list(group)} 上归约，而参数在 rank {list(holders)} 上相同",
+    )
 
 
 def _is_used(played: Played) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from torchstone.core.codec import to_data
@@ -16,7 +17,7 @@ from torchstone.dryrun.ranks.faults import faults_of, out_of_time
 from torchstone.dryrun.ranks.lanes import lanes_of, volume_of
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks_record import RankHazard, RanksRecord
-from torchstone.dryrun.record import Hazard, Record
+from torchstone.dryrun.record import Hazard, Progress, Record
 from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
 from torchstone.dryrun.script.settings import ScriptSettings
 
@@ -46,9 +47,8 @@ def summary(settings: ScriptSettings, ranks: tuple[int, ...], played: list[Playe
         faults=tuple(faults[:8]),
         lanes=lanes_of(telling),
         volume=volume_of(played[0], local),
-        steps=max(
-            (item.progress.optimizer_steps for item in played[0].records.values()), default=0
-        ),
+        progress=_most_of(list(played[0].records.values())),
+        unreached=_reached_by_none(list(played[0].records.values())),
         record=_telling_record(telling),
         hazards=merged_hazards(played[0].records),
         largest=max(
@@ -65,6 +65,21 @@ def summary(settings: ScriptSettings, ranks: tuple[int, ...], played: list[Playe
         out_of_time=out_of_time(telling),
         real_parameters=any("real-parameters" in item.notes for item in played[0].records.values()),
         cpu_seconds=times.children_user + times.children_system,
+    )
+
+
+def _most_of(records: list[Record]) -> Progress:
+    names = [item.name for item in fields(Progress)]
+    return Progress(
+        *(max((getattr(record.progress, name) for record in records), default=0) for name in names)
+    )
+
+
+def _reached_by_none(records: list[Record]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name in (records[0].unreached if records else ())
+        if all(name in record.unreached for record in records)
     )
 
 

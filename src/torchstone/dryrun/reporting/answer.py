@@ -50,6 +50,7 @@ _RUNS = frozenset(
         rules.KINDS,
         rules.CUT,
         rules.LEAK,
+        rules.UNTRAINED,
         rules.DRIFT,
         rules.REPLICAS,
         rules.RACE,

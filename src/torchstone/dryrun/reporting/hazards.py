@@ -14,9 +14,17 @@ from torchstone.dryrun.shapes.words import shape_text
 
 _HAZARDS = {
     rule.id: rule
-    for rule in (rules.BROADCAST, rules.FLOAT64, rules.KINDS, rules.CUT, rules.LEAK, rules.RACE)
+    for rule in (
+        rules.BROADCAST,
+        rules.FLOAT64,
+        rules.KINDS,
+        rules.CUT,
+        rules.LEAK,
+        rules.UNTRAINED,
+        rules.RACE,
+    )
 }
-_ABOUT_MEANING = frozenset((rules.KINDS.id, rules.CUT.id, rules.LEAK.id, rules.RACE.id))
+_ABOUT_MEANING = frozenset(_HAZARDS) - {rules.BROADCAST.id, rules.FLOAT64.id}
 SHOWN = (*_HAZARDS, rules.ANNOTATION.id)
 """Hazards that one rank alone can tell."""
 
@@ -50,6 +58,10 @@ def hazard_finding(hazard: Hazard) -> Finding:
         rules.CUT.id: Text(
             "take the cut out, or leave the parameters out of the optimizer if they should not be trained",
             "去掉此处的截断；若这些参数本不应训练，则不要放入优化器",
+        ),
+        rules.UNTRAINED.id: Text(
+            "hold layers in nn.ModuleList, and make the optimizer after the model is complete",
+            "用 nn.ModuleList 存放层，并在模型构建完成之后再创建优化器",
         ),
         rules.RACE.id: Text(
             "call wait() on the work before the buffer is used again, or give the collective a copy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchstone.core.measure import Measure
 from torchstone.core.pictures import Document, Table
 from torchstone.core.text import Text, Words, words
-from torchstone.dryrun.record import Constraint, Record
+from torchstone.dryrun.record import Constraint, Progress, Record
 from torchstone.dryrun.reporting.findings import TOOL
 
 _PRINTED = 200
@@ -18,7 +18,11 @@ def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
     main = next((item for item in records if item.path == 0), records[-1])
     if main.constraints is not None:
         return (_symbolic(main.constraints, "proven" in main.notes),)
-    return (_progress(main), *_covered(main), *assumption_measures(records))
+    return (
+        _progress(main),
+        *covered_measures(main.progress, main.unreached),
+        *assumption_measures(records),
+    )
 
 
 NOT_REACHED = "not_reached"
@@ -28,9 +32,8 @@ _PARTS = {
 }
 
 
-def _covered(record: Record) -> list[Measure]:
+def covered_measures(done: Progress, unreached: tuple[str, ...]) -> list[Measure]:
     """The parts of a training program that ran, with counts; and those that it has and did not come to."""
-    done = record.progress
     parts = (
         (Text("forward", "前向"), done.training_forwards),
         (Text("backward", "反向"), done.backwards),
@@ -50,7 +53,7 @@ def _covered(record: Record) -> list[Measure]:
     )
     label = Text("parts covered", "已覆盖的部分")
     found = [Measure("covered", len(reached), "", how, label, tool=TOOL)]
-    missing = [_PARTS[name] for name in record.unreached if name in _PARTS]
+    missing = [_PARTS[name] for name in unreached if name in _PARTS]
     if missing:
         names = Text(", ".join(m.en for m in missing), "、".join(m.zh for m in missing))
         label = Text("parts not reached", "未到达的部分")

@@ -26,7 +26,7 @@ from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
 from torchstone.sandbox.fork_server import Order
 from torchstone.sandbox.forks import EXECUTE, PACKAGE_HOME
 from torchstone.sandbox.forks import start as start_process
-from torchstone.starting.applying import write_files
+from torchstone.starting.files.writing import write_files
 from torchstone.starting.supplies import Supply
 
 GRACE_SECONDS = 10.0

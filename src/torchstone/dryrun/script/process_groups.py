@@ -9,11 +9,10 @@ import torch.distributed as dist
 import torch.multiprocessing as torch_processes
 from torch.distributed import distributed_c10d as c10d
 
+from torchstone.dryrun.record import NEEDS_RANKS
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
 
-NEEDS_RANKS = "needs-ranks"
-"""How a run ends that is to be made again; the detail is the number of ranks."""
 _MOST_RANKS = 64
 """A larger job is run when `--world-size` asks for it: each rank takes memory and time."""
 

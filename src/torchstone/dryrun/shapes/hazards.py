@@ -10,7 +10,13 @@ import torch
 from torchstone.core.place import Place
 from torchstone.core.text import Text
 from torchstone.dryrun.script.session import Session, is_fake
-from torchstone.dryrun.shapes.history import Step, function_name, operands_of, step_of
+from torchstone.dryrun.shapes.history import (
+    LOADER,
+    Step,
+    function_name,
+    operands_of,
+    step_of,
+)
 from torchstone.observe.where import PROGRAM
 
 _PAIRED = frozenset(
@@ -120,13 +126,20 @@ def _is_per_sample(left: torch.Tensor, right: torch.Tensor) -> bool:
     if small.dim() != 1 or large.dim() < 3 or isinstance(small, torch.nn.Parameter):
         return False
     count = small.shape[0]
-    step = step_of(small)
-    made = step is not None and step.op.rpartition(".")[2] in _OF_SAMPLES
-    return bool(count > _SMALL and large.shape[0] == large.shape[-1] == count and made)
+    shaped = count > _SMALL and large.shape[0] == large.shape[-1] == count
+    return shaped and _is_of_samples(step_of(small))
 
 
 _OF_SAMPLES = frozenset("__getitem__ index_select gather mean sum squeeze".split())
 """Calls that make one number of each sample: a table looked up by its step, a reduction of the other axes."""
+_MOVED = frozenset("to float double half bfloat16 long cuda cpu clone detach contiguous".split())
+
+
+def _is_of_samples(step: Step | None) -> bool:
+    """Made so, or given so by a loader, on whatever device and in whatever format since then."""
+    while step is not None and (name := step.op.rpartition(".")[2]) in _MOVED:
+        step = step.before
+    return step is not None and (name in _OF_SAMPLES or step.op.startswith(LOADER))
 
 
 def crosses(left: tuple[int, ...], right: tuple[int, ...]) -> bool:

@@ -16,6 +16,8 @@ from torchstone.observe.where import PROGRAM
 
 LONGEST = 12
 """Steps shown of one tensor's history: a screen; what lies before is seldom the cause."""
+LOADER = "DataLoader ("
+"""What a loader gives begins its history with this, and the kind of the batch."""
 _KEY = "_dryrun_step"
 
 

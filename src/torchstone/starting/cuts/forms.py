@@ -6,6 +6,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
+BATCH = 4
+"""Two halves of two samples: a batch of one cannot be normalised."""
 ROWS = 128
 """Of what a function gives as a whole: more than one batch of usual size, and quick to make."""
 SAMPLES = 512

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
-from torchstone.starting.cuts.forms import ROWS, SAMPLES, Form, Leaf, make_value
-from torchstone.starting.models.guesses import BATCH
+from torchstone.starting.cuts.forms import BATCH, ROWS, SAMPLES, Form, Leaf, make_value
 
 _HERE = __name__
 _GIVEN = 8

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchstone.starting.cuts.forms import BATCH
+
 _WIDTH = 32
 _LENGTH = 16
-BATCH = 4
-"""Two halves of two samples: a batch of one cannot be normalised."""
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"pad(ding)?_?(id|idx|index|token)|(^|_)(eos|bos|unk|sos|cls)|_(id|idx|index)$", "0"),
     (r"drop|prob|rate$|alpha|slope|momentum|temperature|weight_decay", "0.1"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchstone.starting.models.guesses import BATCH
+from torchstone.starting.cuts.forms import BATCH
 from torchstone.starting.models.recipes import Recipe
 
 STEPS = 4

@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
+from torchstone.dryrun.ranks.differences import wrong_group_text
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.group import DryGroup
 from torchstone.dryrun.ranks.process.provenance import Provenance
@@ -132,10 +133,7 @@ class Replicas:
             return
         group, place = next(iter(over.items()))
         key = (WRONG_GROUP.id, "all_reduce", place)
-        detail = Text(
-            f"gradients are reduced over ranks {list(group)}, and the parameters were made equal on ranks {list(holders)}",
-            f"梯度在 rank {list(group)} 上归约，而参数在 rank {list(holders)} 上同步",
-        )
+        detail = wrong_group_text(group, holders)
         self._session.hazards.setdefault(key, Hazard(*key, detail=detail))
 
     def result(self) -> tuple[Replica, ...]:

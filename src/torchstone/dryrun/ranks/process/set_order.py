@@ -26,7 +26,9 @@ def order_sets_by_rank(rank: int, scratch: str) -> None:
     def in_order(value: Any) -> Any:
         if type(value) not in (set, frozenset) or not any(isinstance(item, str) for item in value):
             return value
-        return sorted(value, key=lambda item: zlib.crc32(f"{rank} {item!r}".encode()))
+        order = sorted(value, key=lambda item: zlib.crc32(repr(item).encode()))
+        first = rank % len(order)  # two ranks side by side agree on no place, where chance may
+        return [*order[first:], *order[:first]]
 
     def compile_in_order(source: Any, filename: Any, mode: str, *rest: Any, **options: Any) -> Any:
         own = mode == "exec" and isinstance(filename, str) and PROGRAM.is_own(filename)

@@ -11,7 +11,7 @@ from torchstone.dryrun.record import Memory
 from torchstone.dryrun.reporting.answer import ENDINGS, common_prefix
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.dryrun.reporting.memory import memory_evidence, share_of
-from torchstone.dryrun.reporting.progress import assumption_measures
+from torchstone.dryrun.reporting.progress import assumption_measures, covered_measures
 from torchstone.dryrun.reporting.ranks.names import ranks_text
 from torchstone.runtime.devices import Device
 
@@ -45,6 +45,7 @@ def rank_measures(ranks: RanksRecord, device: Device | None) -> tuple[Measure, .
             tool=TOOL,
         )
     )
+    found += covered_measures(ranks.progress, ranks.unreached)
     if ranks.volume:
         found.append(_volume(ranks))
     if ranks.largest is not None:

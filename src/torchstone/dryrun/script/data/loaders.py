@@ -21,7 +21,7 @@ from torch.utils.data import (
 
 from torchstone.dryrun.script.patches import put
 from torchstone.dryrun.script.session import Session
-from torchstone.dryrun.shapes.history import remember
+from torchstone.dryrun.shapes.history import LOADER, remember
 from torchstone.observe.where import PROGRAM
 
 FULL, REMAINDER = "full batch", "remainder batch"
@@ -111,7 +111,7 @@ def _batches(session: Session, loader: DataLoader[Any], dataset: Any) -> Iterato
             PROGRAM.here(2),
             (session.counts.backwards, session.counts.evaluation_forwards),
         )
-        yield _marked(batch, f"DataLoader ({label}, {len(indices)})")
+        yield _marked(batch, f"{LOADER}{label}, {len(indices)})")
         session.on_rows(dataset, spot, *before)
     session.batch = ""
 
@@ -140,7 +140,7 @@ def _iterable_batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any
             break
         batch = loader.collate_fn(items if size is not None else items[0])
         _count(session, FULL if len(items) == size else REMAINDER, len(items))
-        yield _marked(batch, f"DataLoader ({len(items)})")
+        yield _marked(batch, f"{LOADER}{len(items)})")
     session.batch = ""
 
 

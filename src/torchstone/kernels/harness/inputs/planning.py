@@ -22,7 +22,6 @@ from torchstone.kernels.harness.reference.running import (
     Values,
     as_tensor,
     leaves_of,
-    rebuilt,
 )
 from torchstone.kernels.harness.reference.ties import ties_are_fixed
 from torchstone.kernels.harness.values import raw_bytes
@@ -50,6 +49,9 @@ _MOST_IN_FAMILY = 1 << 18
 answer in double precision, take half a gigabyte."""
 _HUGE = 1 << 21
 """Elements of inputs above which everything is smaller: ten cases of them take 1.4 gigabytes."""
+_STEP_SHARE = 4
+"""A step on the way to an answer may have so many times as many elements as inputs may: most steps are gone when
+the next one is made, but the answer is kept in two precisions, and what rounding does to it."""
 _HEAVY_BYTES = 64 << 20
 """Weights above which one seed is alive at a time: five models, each in two precisions, take a gigabyte."""
 _HEAVY_CASE_BYTES = 32 << 20
@@ -97,6 +99,8 @@ class Plan:
     """Of every size that may change: the first input and side that have it."""
     known: set[str] = field(default_factory=set)
     """Keys of inputs that are cases already."""
+    steps: dict[str, int] = field(default_factory=dict)
+    """By the shapes of inputs: elements of the largest step."""
 
 
 def open_plan(source: str, framework: str, seeds: int) -> Plan:
@@ -139,7 +143,7 @@ def load_plan(plan: Plan, most_elements: int) -> Loaded:
         double=plan.oracle.double,
         seeds=plan.seeds,
         weights_bytes=weights,
-        heavy=weights > _HEAVY_CASE_BYTES or count_elements(first[0]) > plan.most_elements,
+        heavy=weights > _HEAVY_CASE_BYTES or not can_be_held(plan, first[0], plan.most_elements),
         writes_inputs=writes,
         constant=all(_is_constant(item.reference) for case in plan.cases for item in case.answers),
         aliases=answers_with_inputs(plan.reference, first[0]),
@@ -173,7 +177,7 @@ def _find_changes(plan: Plan, inputs: Values, case: Case) -> str:
 def _draw_inputs(plan: Plan) -> None:
     """Draw the inputs of every seed; of large ones a single draw is cut at several places."""
     inputs = plan.reference.inputs(0)
-    if count_elements(inputs) <= plan.most_elements:
+    if can_be_held(plan, inputs, plan.most_elements):
         later = {seed: plan.reference.inputs(seed) for seed in range(1, plan.seeds)}
         plan.drawn = {0: inputs, **later}
         return
@@ -184,7 +188,7 @@ def _draw_inputs(plan: Plan) -> None:
     except REFUSED:
         plan.reference.needs_numbers = True
         plan.drawn[0] = _cut_enough(plan, inputs)
-    if count_elements(plan.drawn[0]) > plan.most_elements:
+    if not can_be_held(plan, plan.drawn[0], plan.most_elements):
         plan.seeds = min(plan.seeds, _HEAVY_SEEDS)
     for seed in range(1, plan.seeds):
         plan.drawn[seed] = _cut_alike(inputs, plan.drawn[0], seed)
@@ -194,9 +198,25 @@ def _cut_enough(plan: Plan, inputs: Values) -> Values:
     """The inputs cut as usual; further where the rest of them cannot be cut and is large."""
     for level in (1, SMALLEST, TINY):
         inputs = cut_inputs(plan, inputs, level)
-        if count_elements(inputs) <= plan.most_elements:
+        if can_be_held(plan, inputs, plan.most_elements):
             break
     return inputs
+
+
+def can_be_held(plan: Plan, inputs: Values, most: int) -> bool:
+    """The inputs, and every step on the way to their answer, are small enough to be held many times over.
+
+    Where inputs are cut for an interpreter, the reference still has the room of any other.
+    """
+    room = most if most == _MOST_IN_FAMILY else max(most, _HUGE)
+    return count_elements(inputs) <= most and _largest_step(plan, inputs) <= _STEP_SHARE * room
+
+
+def _largest_step(plan: Plan, inputs: Values) -> int:
+    shapes = _shapes(inputs)
+    if shapes not in plan.steps:
+        plan.steps[shapes] = plan.reference.largest_step(inputs)
+    return plan.steps[shapes]
 
 
 def count_elements(inputs: Values) -> int:
@@ -211,24 +231,37 @@ def cut_inputs(
     """Every size that may change made small, where the reference takes it."""
     if level >= len(SMALL):
         return inputs
-    is_huge = count_elements(inputs) > plan.most_elements
+    is_huge = not can_be_held(plan, inputs, plan.most_elements)
     for group in _largest_first(inputs) if is_huge else families.groups_of(inputs):
         if group == kept:
             continue
         both = {SMALLEST: _SMALLEST, TINY: _TINY, MIDDLE: _MIDDLE}.get(level) or SMALL[level]
         size = both[group.size & (group.size - 1) == 0]
-        if group.size > size:
-            inputs = accept_inputs(plan, families.resized(inputs, group, size)) or inputs
+        if group.size <= size:
+            continue
+        made = accept_inputs(plan, families.resized(inputs, group, size))
+        if made is None and is_huge:
+            made = _cut_apart(plan, inputs, group, size)
+        inputs = made or inputs
+    return inputs
+
+
+def _cut_apart(plan: Plan, inputs: Values, group: families.Group, size: int) -> Values:
+    """Sizes that are equal by chance (a batch and a width of 32): one after the other, where they cannot all change."""
+    for dim in sorted({dim for _, dim in group.places}):
+        part = families.Group(group.size, tuple(at for at in group.places if at[1] == dim))
+        inputs = accept_inputs(plan, families.resized(inputs, part, size)) or inputs
     return inputs
 
 
 def affordable_level(plan: Plan, level: int) -> int:
     """The level of sizes at which a whole family can be held."""
+    if level != FULL:
+        return level
     inputs = plan.drawn[0]
-    for tried in (level, MIDDLE, 1) if level == FULL else ():
-        if count_elements(cut_inputs(plan, inputs, tried)) <= _MOST_IN_FAMILY:
-            return tried
-    return 0 if level == FULL else level
+    levels = (FULL, MIDDLE, 1, 0, TINY)
+    held = (it for it in levels if can_be_held(plan, cut_inputs(plan, inputs, it), _MOST_IN_FAMILY))
+    return next(held, TINY)
 
 
 def accept_inputs(plan: Plan, inputs: Values) -> Values | None:
@@ -356,6 +389,8 @@ def add_case(
     `finite`: nor where its answer is not finite; `calm`: nor where the reference itself is so
     far off, as by a square that overflows, that a kernel could be, too.
     """
+    if resized and _largest_step(plan, inputs) > _STEP_SHARE * max(plan.most_elements, _HUGE):
+        return None
     if plan.structures.kinds:
         inputs = plan.structures.restored(inputs)
     try:
@@ -444,14 +479,17 @@ def _largest_first(inputs: Values) -> list[families.Group]:
 
 def _cut_alike(inputs: Values, pattern: Values, seed: int) -> Values:
     """Another part of the inputs, as large as the part that was cut first."""
-    leaves, cut = leaves_of(inputs), leaves_of(pattern)
+    cut = leaves_of(pattern)
     for group in _largest_first(inputs):
-        leaf, dim = group.places[0]
-        size = families.tensor_of(cut[leaf]).shape[dim]
-        if size < group.size:
-            start = seed * size % (group.size - size + 1)
-            leaves = leaves_of(families.resized(list(rebuilt(inputs, leaves)), group, size, start))
-    return list(rebuilt(inputs, leaves))
+        parts: dict[int, list[tuple[int, int]]] = {}
+        for leaf, dim in group.places:
+            parts.setdefault(families.tensor_of(cut[leaf]).shape[dim], []).append((leaf, dim))
+        for size, places in parts.items():
+            if size < group.size:
+                part = families.Group(group.size, tuple(places))
+                start = seed * size % (group.size - size + 1)
+                inputs = families.resized(inputs, part, size, start)
+    return inputs
 
 
 def _is_constant(output: torch.Tensor) -> bool:
