@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from torchstone.starting.arguments import add_arguments, find_missing_arguments, value_for
+from torchstone.starting.arguments import (
+    add_arguments,
+    find_missing_arguments,
+    value_for,
+    watch_parsers,
+)
 from torchstone.starting.diagnosis import find_obstacle
 from torchstone.starting.documents import is_document, python_blocks, python_of
 from torchstone.starting.obstacles import MissingOperators, OtherKeyword
@@ -119,6 +125,34 @@ def test_arguments_that_a_program_insists_on(name: str, capsys: pytest.CaptureFi
     assert (found.needed if found else ()) == words
     capsys.readouterr()
     assert add_arguments(("--a",), (Arguments(words),)) == ["--a", *words]
+
+
+READS = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument('--train-json', default=None)
+parser.add_argument('--save-dir', default=None)
+parser.add_argument('--data', default='there')
+args = parser.parse_args([])
+open({opened})
+"""
+
+
+@pytest.mark.parametrize(
+    ("opened", "words"),
+    [("args.train_json", ("--train-json", "made-data/train_json")), ("1.5", None)],
+)
+def test_files_to_read_that_nobody_named(
+    opened: str, words: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        argparse.ArgumentParser, "parse_known_args", argparse.ArgumentParser.parse_known_args
+    )
+    watch_parsers()
+    with pytest.raises(TypeError) as caught:
+        exec(compile(READS.replace("{opened}", opened), "program.py", "exec"), {})
+    found = find_missing_arguments(caught.value)
+    assert (found.needed if found else None) == words
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import linecache
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from torchstone.starting.obstacles import StatedVersion
-from torchstone.starting.versions import obstacle_of_stated_version
+from torchstone.starting.obstacles import OtherModule, StatedVersion
+from torchstone.starting.versions import obstacle_of_import, obstacle_of_stated_version
 
 
 def obstacle_of(statement: str, **names: object) -> object:
@@ -41,6 +43,27 @@ def test_a_version_with_which_an_assertion_holds(
 ) -> None:
     assert obstacle_of(statement, pack=package) == StatedVersion("somepack", version, "")
     assert package.__version__ == "2.13.0"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_found"), [("def load(): pass", True), ("load = 1", True), ("", False)]
+)
+def test_another_module_of_the_project_with_the_name(
+    source: str, is_found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "src/reading").mkdir(parents=True)
+    (tmp_path / "README.md").touch()
+    (tmp_path / "src/reading/__init__.py").touch()
+    (tmp_path / "src/reading/reading.py").write_text(source)
+    (tmp_path / "train.py").write_text("from reading import load\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "src"))
+    monkeypatch.delitem(sys.modules, "reading", raising=False)
+    with pytest.raises(ImportError) as caught:
+        exec(compile("from reading import load", str(tmp_path / "train.py"), "exec"), {})
+    found = obstacle_of_import(caught.value)
+    sys.modules.pop("reading")
+    folder = str(tmp_path / "src/reading")
+    assert found == (OtherModule("reading", "load", folder) if is_found else None)
 
 
 def test_other_assertions_are_the_programs(package: ModuleType) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchstone.observe.where import Where
+from torchstone.starting.arguments import watch_parsers
 from torchstone.starting.cuts.replacing import put_cuts
 from torchstone.starting.files.writing import write_files
 from torchstone.starting.lookups import Lookups, watch_lookups
@@ -55,11 +56,12 @@ def apply_supplies(
     map_path: Callable[[Any], Any] = lambda path: path,
 ) -> None:
     """Packages and names, before the first line of the program. `map_path` says where a path is read."""
+    watch_parsers()
     for supply in supplies:
         if isinstance(supply, DeclaredOperators):
             declare_operators(supply.package)
         elif isinstance(supply, SearchPath):
-            sys.path.append(supply.folder)
+            sys.path.insert(0 if supply.comes_first else len(sys.path), supply.folder)
         elif isinstance(supply, OldName):
             _put_name(supply)
         elif isinstance(supply, MadeVersion):

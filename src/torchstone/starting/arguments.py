@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import functools
 import linecache
 import re
 import sys
@@ -14,7 +16,9 @@ from torchstone.starting.argument_values import known_values
 from torchstone.starting.obstacles import MissingArguments
 from torchstone.starting.supplies import Arguments, Supply
 
-_PATHS = re.compile(r"path|dir|root|data|file|folder|corpus|input|src|source", re.I)
+_PATHS = re.compile(
+    r"path|dir|root|data|file|folder|corpus|input|src|source|json|csv|vocab|dict|list$", re.I
+)
 _OUTPUTS = re.compile(r"out|save|log|exp|result|checkpoint|ckpt|name|tag|run", re.I)
 _MODELS = re.compile(r"model|arch|backbone|tokenizer|base", re.I)
 _NUMBERS = {int: "2", float: "0.1", bool: "1"}
@@ -32,7 +36,38 @@ def find_missing_arguments(error: BaseException) -> MissingArguments | None:
     for one in (error, error.__context__, error.__cause__):
         if one is not None and (found := _of_others(one)):
             return found
-    return None
+    is_of_nothing = isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
+    return _of_paths() if is_of_nothing else None
+
+
+_parsed: list[tuple[argparse.ArgumentParser, Any]] = []
+"""The parser of the program, and what it gave."""
+
+
+def watch_parsers() -> None:
+    """Keep the last command line that was read, for what it left out."""
+    real = argparse.ArgumentParser.parse_known_args
+
+    @functools.wraps(real)
+    def parse(parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> Any:
+        given = real(parser, *args, **kwargs)
+        _parsed[:] = [(parser, given[0])]
+        return given
+
+    argparse.ArgumentParser.parse_known_args = parse  # type: ignore[method-assign, assignment]
+
+
+def _of_paths() -> MissingArguments | None:
+    """Options for files to read that were not given and have no default: nothing was read from nowhere."""
+    words: list[str] = []
+    for parser, given in _parsed:
+        for action in parser._actions:
+            name = action.dest
+            is_path = _PATHS.search(name) and not _OUTPUTS.search(name) and action.nargs is None
+            if is_path and action.option_strings and getattr(given, name, "") is None:
+                words += [action.option_strings[-1], f"made-data/{name}"]
+    said = "files that it reads are options without a default"
+    return MissingArguments(said, tuple(words)) if words else None
 
 
 def _of_argparse(parser: Any, message: str) -> MissingArguments | None:

@@ -162,6 +162,17 @@ class OtherKeyword:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherModule:
+    """A name that another module of the project has than the one that was imported under its name."""
+
+    kind: ClassVar[str] = "other-module"
+    module: str
+    name: str
+    folder: str
+    """From which the other one is imported."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoTime:
     """The time was over before the first optimizer step."""
 
@@ -224,6 +235,7 @@ Obstacle = (
     | BrokenPackage
     | OtherKeyword
     | BrokenCall
+    | OtherModule
     | NoTime
     | MissingResource
     | OpenValues

@@ -35,6 +35,7 @@ from torchstone.starting.obstacles import (
     OlderPython,
     OpenValues,
     OtherKeyword,
+    OtherModule,
     OtherVersion,
     StatedVersion,
 )
@@ -131,6 +132,8 @@ class Repair:
                 return (DeclaredOperators(package),)
             case MissingArguments(_, needed):
                 return (Arguments(needed),) if needed else ()
+            case OtherModule(module, _, folder):
+                return (SearchPath(folder, module, comes_first=True),)
             case NoTime():
                 return (SmallBatches(_SMALL),)
             case MissingResource(package):

@@ -16,6 +16,8 @@ class SearchPath:
     kind: ClassVar[str] = "search-path"
     folder: str
     module: str
+    comes_first: bool = False
+    """Another folder has a module of the same name."""
 
     def say(self) -> Text:
         return Text(

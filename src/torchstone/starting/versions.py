@@ -12,18 +12,23 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 
+from torchstone.core.files import read_regular
 from torchstone.observe.where import is_of_package
 from torchstone.starting.obstacles import (
     BrokenPackage,
     MissingPackage,
     Obstacle,
     OtherKeyword,
+    OtherModule,
     OtherVersion,
     StatedVersion,
 )
+from torchstone.starting.project import project_root, python_files
 
+_BYTES = 1 << 20
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
 _NOT_THEIRS = ("torch", "numpy", "jaxtyping", "beartype", "typeguard")
@@ -40,7 +45,31 @@ def obstacle_of_import(error: ImportError) -> Obstacle | None:
     match = _CANNOT_IMPORT.search(str(error)[:600])
     if match and "(unknown location)" in str(error):  # an empty folder of its name
         return BrokenPackage(match[2].partition(".")[0])
+    if match and (other := _other_module(error, match[2], match[1])):
+        return other
     return _of_name(match[2], match[1]) if match else _of_refusal(error)
+
+
+def _other_module(error: ImportError, module: str, name: str) -> OtherModule | None:
+    """Another module of the project, of the same name, that has the name which this one lacks: the project is meant to
+    be started with that one's folder on the path."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not frames or not error.path or is_of_package(error.path) or "." in module:
+        return None
+    for path in python_files(project_root(Path(frames[-1]))):
+        if path.stem == module and str(path) != error.path and name in _defined_in(path):
+            return OtherModule(module, name, str(path.parent))
+    return None
+
+
+def _defined_in(path: Path) -> set[str]:
+    try:
+        body = ast.parse(read_regular(path, _BYTES)).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+    names = {item.name for item in body if isinstance(item, ast.FunctionDef | ast.ClassDef)}
+    targets = (one for item in body if isinstance(item, ast.Assign) for one in item.targets)
+    return names | {one.id for one in targets if isinstance(one, ast.Name)}
 
 
 def _of_refusal(error: ImportError) -> Obstacle | None:

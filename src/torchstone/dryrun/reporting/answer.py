@@ -14,6 +14,7 @@ from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import Lane, RankFault, RanksRecord
 from torchstone.dryrun.reporting.progress import NOT_REACHED
 from torchstone.dryrun.reporting.side_effects import SIDE_EFFECTS
+from torchstone.dryrun.reporting.stops import NO_OPERATORS
 from torchstone.render.order import worst_first
 
 _LANES, _BEFORE, _AFTER = 12, 8, 4
@@ -87,6 +88,12 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         place = str(first.location)
         headline = Text(f"{head.en} {place}: {first.message('en')}", f"{head.zh} {place}：{first.message('zh')}")  # fmt: skip
         state = "bad" if first.severity is Severity.HIGH else "warning"
+    elif any(gap.reason.id == NO_OPERATORS for gap in report.gaps):
+        headline = Text(
+            "Nothing was looked at: no operator of torch was run",
+            "未检查任何内容：没有运行 torch 算子",
+        )
+        state = "warning"
     elif failed:
         headline = Text("Stopped before it could be judged", "在得出结论之前停止")
         state = "warning"

@@ -162,7 +162,8 @@ def run_script(start: Start, run: Run, places: Where, lookups: Lookups) -> None:
             )
             return
         run.failed_at = places.last_raised(error)
-        run.obstacle = find_any_obstacle(error, start.supplies, lookups)
+        missing = find_missing_arguments(error)
+        run.obstacle = missing or find_any_obstacle(error, start.supplies, lookups)
         run.stack = own_lines(error, places.is_own)
     run.last_lines = last_lines_of(printed.getvalue())
 
