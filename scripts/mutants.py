@@ -67,9 +67,7 @@ def sites(tree: ast.Module) -> Iterator[Site]:
         elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
             yield Site(line, "returns None",
                        lambda n=node: setattr(n, "value", ast.Constant(None)))  # fmt: skip
-        elif isinstance(node, (ast.Expr, ast.AugAssign)):
-            yield Site(line, "left out", lambda n=node: leave_out(n))
-        elif isinstance(node, (ast.Break, ast.Continue)):
+        elif isinstance(node, (ast.Expr, ast.AugAssign, ast.Break, ast.Continue)):
             yield Site(line, "left out", lambda n=node: leave_out(n))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, Protocol, TypeVar
 
@@ -245,10 +245,6 @@ class ParsedFile(Writing):
         names.update(node.name for node in self.definitions)
         names.update(argument.arg for argument in self.all(ast.arg))
         return frozenset(names)
-
-    def is_name(self, node: ast.AST | None, names: Collection[str]) -> bool:
-        """Whether a node stands for one of these qualified names."""
-        return self.qualified(node) in names
 
     def method(self, node: ast.AST | None) -> str:
         """The attribute's name when a node is `value.name` (or a call of it) on a value, not on an

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from torchstone.core.text import Text
-from torchstone.dataflow.export.ray_data import RayOptions, ray_dataset
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
-from torchstone.dataflow.migration.deferred.fusing import Fuser
 from torchstone.dataflow.migration.deferred.loader import defer_in_loaders, is_loader_worker
+from torchstone.dataflow.migration.export.ray_data import RayOptions, ray_dataset
+from torchstone.dataflow.migration.fusing import Fuser
 from torchstone.dataflow.migration.ledger import Fallback, Ledger
 from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
 from torchstone.dataflow.migration.processors import Processors

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.trees import tree_map_only
 
 MOST_CALLS = 8

@@ -10,7 +10,7 @@ from torch.utils.data import Subset, TensorDataset
 from torchstone.core.place import Place
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Hazard
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.training import TRAINING, OptimizerMade
 
 _MOST_ROWS = 5_000_000

@@ -41,8 +41,8 @@ from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.fakes.lazy import make_mode
-from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
-from torchstone.dryrun.script.world import World, run_program
+from torchstone.dryrun.settings import WALL_FACTOR, ScriptSettings
+from torchstone.dryrun.world import World, run_program
 from torchstone.observe.compat.autograd_engine import start_engine
 from torchstone.observe.compat.groups import make_fake_store
 

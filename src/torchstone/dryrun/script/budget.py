@@ -7,8 +7,8 @@ import sys
 from types import FrameType
 
 from torchstone.core.text import Text
-from torchstone.dryrun.script.session import EndOfRun, Session
-from torchstone.dryrun.script.settings import WALL_FACTOR
+from torchstone.dryrun.session import EndOfRun, Session
+from torchstone.dryrun.settings import WALL_FACTOR
 from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins, StepEnds
 
 

@@ -11,8 +11,8 @@ from types import TracebackType
 from torchstone.core.place import Place
 from torchstone.dryrun.harness import HarnessError
 from torchstone.dryrun.record import OperatorError, Record, Stop
-from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
+from torchstone.dryrun.session import EndOfRun, Session
 from torchstone.observe.compat.fakes import (
     DataDependentOutputException,
     DynamicOutputShapeException,

@@ -20,7 +20,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.harness import check_can_copy
 from torchstone.dryrun.record import Assumption, Record
 from torchstone.dryrun.script.budget import start_clocks
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.where import PROGRAM
 
 TRIAL_SECONDS = 15.0

@@ -10,7 +10,7 @@ import torch.multiprocessing as torch_processes
 from torch.distributed import distributed_c10d as c10d
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 
 NEEDS_RANKS = "needs-ranks"
 """How a run ends that is to be made again; the detail is the number of ranks."""

@@ -16,11 +16,11 @@ from torch.utils.data import default_collate
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.deferred.handle import materialised
-from torchstone.dataflow.migration.deferred.steps import Fate, Step
 from torchstone.dataflow.migration.deferred.tensor_handle import real, recorded_array, stack
 from torchstone.dataflow.migration.ledger import Figure, Ledger
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Case, Refusal
+from torchstone.dataflow.migration.steps import Fate, Step
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 

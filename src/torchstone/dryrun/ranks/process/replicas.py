@@ -23,7 +23,7 @@ from torchstone.dryrun.ranks.process.provenance import Provenance
 from torchstone.dryrun.ranks.process.uniform import Uniform
 from torchstone.dryrun.record import Hazard, Replica
 from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.dryrun.shapes.history import operand
 from torchstone.observe.training import TRAINING, StepBegins
 from torchstone.observe.where import PROGRAM

@@ -14,7 +14,7 @@ import torch
 
 from torchstone.dryrun.script.data.shared_checkpoints import SharedCheckpoints
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.trees import tree_leaves
 from torchstone.starting.replacements.imports import when_imported
 

@@ -20,7 +20,7 @@ from torch.utils.data import (
 )
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.dryrun.shapes.history import remember
 from torchstone.observe.where import PROGRAM
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 
 
 class SharedCheckpoints:

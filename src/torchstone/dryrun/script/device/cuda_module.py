@@ -10,7 +10,7 @@ import torch
 
 from torchstone.dryrun.script.device.names import PretendCuda
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.backends import native
 
 

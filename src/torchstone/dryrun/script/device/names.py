@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.backends import FAKE_DEVICE as NAME
 
 

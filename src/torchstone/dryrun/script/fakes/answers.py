@@ -13,10 +13,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torchstone.core.text import Text
 from torchstone.dryrun.eager.values import KnownValues
 from torchstone.dryrun.eager.verdicts import Verdicts
+from torchstone.dryrun.eager.writes import count_writes, written_tensors
 from torchstone.dryrun.script.fakes.assertions import asserted_value
 from torchstone.dryrun.script.fakes.lazy import fake_input, is_pretend, make_fake
-from torchstone.dryrun.script.fakes.writes import count_writes, written_tensors
-from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.session import Session, is_fake, tensors_in
 from torchstone.dryrun.shapes.history import step_of
 from torchstone.observe.compat.autograd import current_node
 from torchstone.observe.compat.fakes import (

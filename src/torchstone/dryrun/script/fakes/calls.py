@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torchstone.core.place import Place
 from torchstone.dryrun.record import OperatorError
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import EndOfRun, Session
+from torchstone.dryrun.session import EndOfRun, Session
 from torchstone.dryrun.shapes.history import (
     function_name,
     operands_of,

@@ -12,7 +12,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.script.fakes.answers import Answers, scalar_for
 from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.fakes import FakeTensor
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 

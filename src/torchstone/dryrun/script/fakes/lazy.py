@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.backends import FAKE_DEVICE
 from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes

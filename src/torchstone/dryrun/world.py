@@ -45,11 +45,11 @@ from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.process_groups import follow_process_groups
-from torchstone.dryrun.script.session import EndOfRun, Session
-from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
+from torchstone.dryrun.session import EndOfRun, Session
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.observe.compat.backends import FAKE_DEVICE, register_fake_device
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes

@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torchstone.core.place import Place
 from torchstone.core.text import Text, Words
 from torchstone.dryrun.record import Assumption, Hazard, Operand, OperatorError, Progress, Replica
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.where import PROGRAM
 
