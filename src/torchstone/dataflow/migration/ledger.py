@@ -53,6 +53,11 @@ class FunctionCount:
     migrated_seconds: float = 0.0
     verified: int = 0
 
+    @property
+    def unused(self) -> int:
+        """Recorded, and nobody asked for the result."""
+        return self.calls - self.migrated - self.deferred - self.fallback - self.stayed
+
 
 @dataclass(slots=True)
 class Ledger:

@@ -41,6 +41,7 @@ from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.fakes.lazy import make_mode
+from torchstone.dryrun.session import ParameterFaked
 from torchstone.dryrun.settings import WALL_FACTOR, ScriptSettings
 from torchstone.dryrun.world import World, run_program
 from torchstone.observe.compat.autograd_engine import start_engine
@@ -201,8 +202,10 @@ def _be_rank(
             sink.link = link
             uniform = Uniform(world.session, settings.rank, answers)
             world.forks.on_trial = link.detach
-            world.session.answer_scalar = uniform.answer
-            world.session.uniform_questions = lambda: uniform.local_questions
+            world.session.answer(replace(
+                world.session.asks, answer_scalar=uniform.answer,
+                uniform_questions=lambda: uniform.local_questions,
+            ))  # fmt: skip
             world.answers.observers.append(uniform.observe)
             world.calls.checks.append(Races(link).check)
             order_sets_by_rank(settings.rank, settings.scratch)
@@ -243,10 +246,10 @@ def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:
             provenance.adopt(real, fake)
 
     answers.with_choices = Choices(provenance.of).replace
-    world.session.number_of = provenance.of
-    world.session.give_number = provenance.set
+    session = world.session
+    session.answer(replace(session.asks, number_of=provenance.of, give_number=provenance.set))
     answers.on_replaced = stands_in
-    world.session.on_parameter = stands_in
+    session.subscribe(ParameterFaked, lambda event: stands_in(event.real, event.fake))
 
 
 def _set_environment(settings: ScriptSettings) -> None:

@@ -90,7 +90,7 @@ class Answers(TorchDispatchMode):
         if func is _DEVICE:  # asked for each attribute `device` of a fake tensor
             return func(*args)
         kwargs = _with_plain_cpu(kwargs) if kwargs else {}
-        self.session.counts.operators += 1
+        self.session.counts.add("operators")
         tensors = tensors_in(args, kwargs) if kwargs else tensors_in(args)
         fake = any(is_fake(item) for item in tensors)
         on_device = is_pretend(kwargs.get("device"))
@@ -152,7 +152,7 @@ class Answers(TorchDispatchMode):
         except Exception as error:
             if current_node() is None:
                 raise
-            self.session.held_back = self.session.held_back or error
+            self.session.hold_back(error)
 
     def _like_eager(self, func: Any, args: Any, kwargs: Any, error: Exception) -> Any:
         """What eager torch gives for a call that a fake kernel cannot answer, without its values."""
@@ -239,10 +239,10 @@ class Answers(TorchDispatchMode):
         if tensor.dtype == torch.bool and (said := asserted_value(PROGRAM.here())) is not None:
             session.assume("bool(tensor)", Text(f"{said}, as asserted", f"{said}（按断言）"))
             return said
-        if session.answer_scalar is not None:
-            return session.answer_scalar(tensor, str(func))
-        if tensor.dtype == torch.bool and session.choose is not None:
-            return session.choose("bool(tensor)", is_all(tensor))
+        if session.asks.answer_scalar is not None:
+            return session.asks.answer_scalar(tensor, str(func))
+        if tensor.dtype == torch.bool and session.asks.choose is not None:
+            return session.asks.choose("bool(tensor)", is_all(tensor))
         value = scalar_for(tensor.dtype)
         session.assume(".item()", repr(value))
         return value

@@ -58,7 +58,7 @@ def _guarded(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return hook(*args, **kwargs)
         except BaseException as error:
-            session.held_back = error
+            session.hold_back(error)
             return None
 
     return call

@@ -154,8 +154,6 @@ class DeviceMemory:
 def follow_memory(session: Session, everywhere: bool) -> DeviceMemory:
     """From now on bytes on the device are counted."""
     memory = DeviceMemory(session, everywhere)
-    session.live_bytes = lambda: memory.live
-    session.peak_bytes = lambda: memory.peak
 
     def before_step(event: StepBegins) -> None:
         for group in event.optimizer.param_groups:

@@ -147,7 +147,8 @@ def _note_processes(session: Session) -> None:
     def fork() -> int:
         session.processes["os.fork()"] = None
         child = real_fork()
-        session.is_copy = session.is_copy or child == 0
+        if child == 0:
+            session.become_copy()
         return child
 
     os.fork = fork
