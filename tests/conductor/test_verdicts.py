@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from tests.conductor.test_interpret import finding, read
-from torchstone.conductor.changes.templates import edits_for
 from torchstone.conductor.choices import Proposal, TextEdit
 from torchstone.conductor.experiments.against_one import ALONE, HELD
 from torchstone.conductor.options import ReviewOptions
@@ -28,6 +27,7 @@ from torchstone.conductor.phases.verify import Search
 from torchstone.conductor.project.copying import copied
 from torchstone.conductor.project.testing import TestRun
 from torchstone.conductor.records.folder import RunFolder
+from torchstone.conductor.repairs import edits_for
 from torchstone.conductor.run import Review
 from torchstone.core.fix import Edit
 from torchstone.core.measure import Measure

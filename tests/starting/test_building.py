@@ -106,6 +106,25 @@ def test_wheels_only_above_our_torch_and_outside_the_project(project: Path, tmp_
     assert found.packages == (str(Path(built.prefix) / "lib" / VERSION / "site-packages"),)
 
 
+@pytest.mark.parametrize(
+    ("stated", "installed"), [("==1.5.6", ">=1.5.6,<2"), ("~=1.2", ">=1.2,<2"), (">=1.0,<2", "")]
+)
+def test_a_version_without_a_wheel_becomes_a_later_one_of_its_major_number(
+    stated: str, installed: str, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"lightning{stated}\n")
+    tried: list[str] = []
+
+    def client(command: Sequence[str]) -> Finished:
+        tried.extend(word for word in command if word.startswith("lightning"))
+        if f"lightning{stated}" in command:
+            return Finished(1, "", f"ERROR: No matching distribution found for lightning{stated}")
+        return Finished(0, json.dumps({"install": []}))
+
+    build_environment(tmp_path, tmp_path / "cache", client)
+    assert tried == [f"lightning{stated}", f"lightning{installed}"]
+
+
 def test_what_cannot_be_installed_is_an_error_of_the_input(project: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no route to host"):
         build_environment(

@@ -35,6 +35,7 @@ def project(tmp_path: Path) -> Path:
         ("README.md", "python -m sub.run --n 3", Command("sub/run.py", ("--n", "3"))),
         ("README.md", "python train.py --data <path> --n 3 {X} $Y --out=$Z", Command("train.py", ("--n", "3"))),
         ("run.sh", "DATA=small\nexport LR=0.1\npython train.py --data $DATA --lr ${LR} \\\n  --n 2 > log", Command("train.py", ("--data", "small", "--lr", "0.1", "--n", "2"))),
+        ("run.sh", "for M in big small; do\n  for n in 96 192\n  do\n  python train.py --model $M --n $n'_'a >logs/$M.log", Command("train.py", ("--model", "big", "--n", "96_a"))),
         ("run.sh", "python train.py --a 1 \\ \n  --b 2", Command("train.py", ("--a", "1", "--b", "2"))),
         ("README.md", "```python main.py --n 2```", Command("sub/inner/main.py", ("--n", "2"), 1, "sub/inner")),
         ("README.md", "python inner/main.py", Command("sub/inner/main.py", (), 1, "sub")),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from torchstone.starting.arguments import add_arguments, find_missing_arguments
+from torchstone.starting.arguments import add_arguments, find_missing_arguments, value_for
 from torchstone.starting.diagnosis import find_obstacle
 from torchstone.starting.documents import is_document, python_blocks, python_of
 from torchstone.starting.obstacles import MissingOperators, OtherKeyword
@@ -119,6 +119,24 @@ def test_arguments_that_a_program_insists_on(name: str, capsys: pytest.CaptureFi
     assert (found.needed if found else ()) == words
     capsys.readouterr()
     assert add_arguments(("--a",), (Arguments(words),)) == ["--a", *words]
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("TABLE = {'resnet': 1, 'vit': 2}\nmodel = TABLE[args.arch]\n", "resnet"),
+        ("if args.arch == 'small':\n    pass\n", "small"),
+        ("if args.arch.lower() in ('a', 'b'):\n    pass\n", "a"),
+        ("if args.other == 'small':\n    pass\n", "gpt2"),
+        ("if args.arch != 'small':\n    pass\n", "gpt2"),
+    ],
+)
+def test_a_required_text_is_one_that_the_program_knows(
+    source: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models.py").write_text(source)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "train.py")])
+    assert value_for("arch", str, None) == value
 
 
 def test_keywords_and_operators_of_other_versions(

@@ -39,6 +39,7 @@ from torchstone.conductor.phases.interpret import interpret
 from torchstone.conductor.phases.plan import Plan, make_plan
 from torchstone.conductor.phases.problems import Interpretation
 from torchstone.conductor.phases.suggest import suggest_checks
+from torchstone.conductor.phases.unmasked import with_unmasked
 from torchstone.conductor.phases.verdicts import Verification
 from torchstone.conductor.phases.verify import verify
 from torchstone.conductor.project.copying import Copy, copied, project_files
@@ -218,8 +219,12 @@ class Review:
     def verify(self, found: Interpretation, plan_of_work: Design, before: Before) -> Verification:
         made = verify(found, plan_of_work, before, self.progress, self.until)
         self.folder.keep("verification", made)
-        guide = self.folder.load("guide", Guide)
-        if guide is not None:
+        held = plan_of_work.with_chosen({item.problem: item.solution for item in made.verdicts})
+        if held != plan_of_work:
+            self.folder.keep("solutions", held)
+            self.folder.write("solutions.md", text_of.design_markdown(held, found, self.lang))
+            self.guide(found, held)
+        elif guide := self.folder.load("guide", Guide):
             self._write_guide(guide, made)
         self.folder.write("verification.md", text_of.verification_markdown(made, found, self.lang))
         for name, joint in (("proven", made.together), ("all", made.everything)):
@@ -264,6 +269,13 @@ class Review:
         tests = test_run_of(parts.execution.reports)
         before = Before(parts.plan, parts.execution, copy, tests, self.conditions)
         parts.verification = self.verify(parts.found, parts.design, before)
+        parts.design, parts.guide = self._described(parts)
+        if self._take_up_unmasked(parts):
+            parts.verification = self.verify(
+                parts.found, parts.design, replace(before, execution=parts.execution)
+            )
+            parts.design, parts.guide = self._described(parts)
+            before = replace(before, execution=parts.execution)
         for _ in range(self.options.rounds - 1):
             again = next_round(parts.design, parts.verification, self.lead)
             if again is None or time.monotonic() > self.until:
@@ -272,6 +284,27 @@ class Review:
             self.folder.keep("solutions", again)
             parts.guide = self.guide(parts.found, again)
             parts.verification = self.verify(parts.found, again, before)
+            parts.design, parts.guide = self._described(parts)
+
+    def _take_up_unmasked(self, parts: _Parts) -> bool:
+        """What came to light when others were fixed joins the problems; False where nothing did."""
+        new = parts.verification.unmasked
+        if not new or time.monotonic() > self.until or self.options.rounds < 2:
+            return False
+        parts.execution = with_unmasked(parts.execution, new)
+        late = tuple(item.fingerprint for item in new)
+        found = replace(self.interpret(parts.plan, parts.execution), late=late)
+        self.folder.keep("problems", found)
+        parts.found, parts.design = found, self.design(found)
+        parts.guide = self.guide(found, parts.design)
+        return True
+
+    def _described(self, parts: _Parts) -> tuple[Design, Guide]:
+        """As verification left them: another change than the chosen one may be the one that is proven."""
+        return (
+            self.folder.load("solutions", Design) or parts.design,
+            self.folder.load("guide", Guide) or parts.guide,
+        )
 
     def _suggest(self, parts: _Parts, copy: Copy) -> None:
         """What the driver sees by reading joins what the tools found, if its check shows it."""

@@ -35,7 +35,8 @@ def package_root(path: Path) -> Path | None:
         return folder
     for folder in path.parents:
         name = folder.name
-        if name in tops and not (path.parent / name).exists() and not _is_installed(name):
+        beside = any((path.parent / item).exists() for item in (name, f"{name}.py"))
+        if name in tops and not beside and not _is_installed(name):
             return folder.parent
     return None
 

@@ -13,6 +13,7 @@ from torchstone.observe.where import Where
 from torchstone.starting.cuts.replacing import put_cuts
 from torchstone.starting.files.makers import make_bytes
 from torchstone.starting.lookups import Lookups, watch_lookups
+from torchstone.starting.replacements.batches import limit_batches
 from torchstone.starting.replacements.checkpoints import replace_downloads
 from torchstone.starting.replacements.dataclass_fields import accept_changeable_defaults
 from torchstone.starting.replacements.datasets import replace_dataset
@@ -40,6 +41,7 @@ from torchstone.starting.supplies import (
     PlainPackage,
     PretendedVersion,
     SearchPath,
+    SmallBatches,
     StandIn,
     Supply,
     WorkFolder,
@@ -76,10 +78,12 @@ def apply_supplies(
             put_stand_in(supply.module, supply.name, note)
         elif isinstance(supply, WorkFolder):
             os.chdir(supply.folder)
+        elif isinstance(supply, SmallBatches):
+            limit_batches(supply.count)
         elif isinstance(supply, MadeWeights):
             replace_downloads()
         elif isinstance(supply, MadeDataset):
-            replace_dataset(supply.name)
+            replace_dataset(supply.name, supply.as_many)
         elif isinstance(supply, MadePretrained):
             replace_pretrained(note)
     if supplies:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from torchstone.starting.argument_values import known_values
 from torchstone.starting.obstacles import MissingArguments
 from torchstone.starting.supplies import Arguments, Supply
 
@@ -66,11 +69,14 @@ def _of_others(error: BaseException) -> MissingArguments | None:
 
 
 def value_for(name: str, kind: Any, choices: Any) -> str:
-    """A small number, the first choice, or a name for what the argument is called after."""
+    """A small number, the first choice, a text that the program compares the argument with, or a name for what
+    the argument is called after."""
     if choices:
         return str(next(iter(choices)))
     if kind in _NUMBERS:
         return _NUMBERS[kind]
+    if known := known_values(name, Path(sys.argv[0]).resolve().parent):
+        return known[0]
     if _OUTPUTS.search(name) and not _MODELS.search(name):
         return "made-output"
     if _PATHS.search(name):

@@ -23,6 +23,8 @@ from torchstone.core.text import Text
 from torchstone.starting.interpreters import LAYER
 from torchstone.starting.requirements import Requirement, wanted_packages
 
+_LAYOUT = 2
+"""Of what is built: what an older version made is made anew."""
 _SECONDS = 1800.0
 _MOST_TRIES = 24
 """Each try of the resolver takes away one thing that the index does not have."""
@@ -32,6 +34,7 @@ _NONE_FOUND = re.compile(
     r"No matching distribution found for ([A-Za-z0-9][\w.-]*)[^\n(]*(?:\(from ([A-Za-z0-9][\w.-]*))?"
 )
 _CONFLICT = re.compile(r"Cannot install (.+?) because")
+_EXACT = re.compile(r"[=~]==?(\d+)((?:\.\d+)*)(?:\.\*)?")
 _BEFORE_2 = re.compile(r"<\s*2(?![\d])|[=~]=\s*[01]\.|<=?\s*1\b|<=?\s*1\.")
 """Versions of numpy from before its names changed."""
 _OURS = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
@@ -64,7 +67,7 @@ def build_environment(root: Path, cache: Path, run: Run | None = None) -> Built:
     """The environment of a project; the one that was built before for the same requirements."""
     wanted = wanted_packages(root)
     held = _held(wanted)
-    basis = json.dumps([sys.version, *map(_own_version, held), *map(str, wanted)])
+    basis = json.dumps([_LAYOUT, sys.version, *map(_own_version, held), *map(str, wanted)])
     prefix = cache / hashlib.sha256(basis.encode()).hexdigest()[:16]
     done = prefix / "built.json"
     folder = _make_folder(prefix)  # known or new: our own packages may lie elsewhere than last time
@@ -121,15 +124,15 @@ def _resolve(
 ) -> tuple[tuple[_Wheel, ...], tuple[str, ...]]:
     """Wheels that fit each other, our torch and our numpy, and the requirements that had to be left out.
 
-    A version that has no wheel for this Python is given up before the package is. Versions that do
-    not fit each other are all given up together.
+    What is installed beside Torchstone counts as installed: the folder lies above it. A version that has no wheel for this Python is widened to the later ones of the same major number, then
+    given up, before the package is. Versions that do not fit each other are all widened together.
     """
     limits = prefix / "constraints.txt"
     versions = [(name, _own_version(name)) for name in held]
     limits.write_text("".join(f"{name}=={text}\n" for name, text in versions if text), "utf-8")
     left = {_key(item.name): item for item in wanted}
     failed: list[str] = []
-    command = [sys.executable, *_CLIENT, "--dry-run", "--ignore-installed", "--only-binary", ":all:",
+    command = [sys.executable, *_CLIENT, "--dry-run", "--only-binary", ":all:",
                "--report", "-", "--constraint", str(limits)]  # fmt: skip
     for count in range(_MOST_TRIES):
         if (
@@ -144,14 +147,22 @@ def _resolve(
             return _wheels(finished.printed), tuple(failed)
         key = _named_in(finished.errors, left)
         if key in left and left[key].versions:
-            left[key] = replace(left[key], versions="")
+            left[key] = _widen(left[key])
         elif key in left:
             failed.append(str(left.pop(key)))
         elif any(item.versions for item in left.values()):
-            left = {name: replace(item, versions="") for name, item in left.items()}
+            left = {name: _widen(item) for name, item in left.items()}
         else:
             return _resolve_apart(left.values(), command, run, failed)
     return (), tuple(failed)
+
+
+def _widen(item: Requirement) -> Requirement:
+    """An exact version becomes the later ones of its major number, which keep the interface; anything else is
+    given up."""
+    match = _EXACT.fullmatch(item.versions)
+    versions = f">={match[1]}{match[2]},<{int(match[1]) + 1}" if match else ""
+    return replace(item, versions=versions)
 
 
 def _resolve_apart(

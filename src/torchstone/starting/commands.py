@@ -26,13 +26,16 @@ _PROGRAM = re.compile(
 )
 _RANKS = re.compile(r"nproc[-_]per[-_]node[= ](\d+)|num[-_]processes[= ](\d+)|num[-_]gpus[= ](\d+)")
 _ASSIGNED = re.compile(r"^(?:export\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*;?\s*$")
+_LOOP = re.compile(r"^for\s+(\w+)\s+in\s+([^;\s]+)")
+"""A loop of a shell: its first round is one of the documented starts."""
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _SEVERAL_WORDS = re.compile(r"\[[^][\n]*\s[^][\n]*\]|<[^<>\n]*\s[^<>\n]*>|\{[^{}\n]*\s[^{}\n]*\}")
 """What the reader is to fill in, in more than one word: `[name of the run]`."""
 _UNKNOWN = re.compile(r"[<>{}$*]|\.\.\.|^\[.*\]?$|path[/_-]to|your[_-]|\w_name(\.\w+)?$")
 """Words that a reader is to fill in."""
 _HELP = ("--help", "-h", "--version")
-_SHELL = ("&&", "||", ";", "|", ">", ">>", "2>&1", "&")
+_ENDS = re.compile(r"&&|\|\|?|;|&|\d?>.*")
+"""Words with which the command of a shell ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ def _commands(text: str, path: Path, root: Path, installed: Mapping[str, str]) -
         if match := _ASSIGNED.match(line):
             shell.variables[match[1]] = match[2].strip("\"'")
             continue
+        if match := _LOOP.match(line):
+            shell.variables[match[1]] = match[2].strip("\"'")
         for part in re.split(r"\s*(?:&&|;)\s*", line):
             if part.startswith("cd "):
                 shell.folder = _below(shell.folder, part[3:].strip(), root)
@@ -174,7 +179,7 @@ def is_script(path: Path) -> bool:
 def _arguments(words: list[str]) -> tuple[str, ...]:
     """Up to the end of the command; what the reader is to fill in is left out with its option."""
     kept: list[str] = []
-    for word in itertools.takewhile(lambda item: item not in _SHELL, words):
+    for word in itertools.takewhile(lambda item: not _ENDS.fullmatch(item), words):
         is_option = word.startswith("-") and "=" not in word and "$" not in word
         if is_option or not _UNKNOWN.search(word):
             kept.append(word)

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from torchstone.core.place import Place
+from torchstone.observe.where import HIDDEN, Where, is_ours
 from torchstone.starting.obstacles import (
     BrokenPackage,
     EmptyData,
@@ -231,3 +232,30 @@ def _text(error: BaseException) -> str:
         return str(error)[:600]
     except Exception:  # an exception of the program may fail even to say what it is
         return ""
+
+
+_SLIPS = (AttributeError, NameError, LookupError, AssertionError, TypeError, RecursionError)
+"""What a fault in our own code raises. Errors of the system and values that torch refuses only pass
+through it, on behalf of the program."""
+
+
+def is_fault_of_ours(error: BaseException, program: Where) -> bool:
+    """Whether what surrounds the program failed: no line of it was running, or the innermost line is ours and
+    the error is one of ours."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not files or isinstance(error, SyntaxError):
+        return False
+    if all(program.kind_of(file) == HIDDEN for file in files):
+        return True
+    hands_on = "/walls/" in files[-1]  # files and sockets: the system's own errors
+    return is_ours(files[-1]) and isinstance(error, _SLIPS) and not hands_on
+
+
+def own_place_of(error: BaseException) -> str:
+    """The innermost line of ours, for whoever has to correct it."""
+    places = [
+        f"{frame.f_code.co_filename.rpartition('/torchstone/')[2]}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if is_ours(frame.f_code.co_filename)
+    ]
+    return f"torchstone/{places[-1]}" if places else "torchstone"

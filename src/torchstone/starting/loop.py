@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from torchstone.core.place import Place
 from torchstone.starting.obstacles import Obstacle
 from torchstone.starting.repair import Repair
-from torchstone.starting.supplies import MadeFile, MadeValues, Supply
+from torchstone.starting.supplies import MadeDataset, MadeFile, MadeValues, Supply
 
 T = TypeVar("T")
 MOST_RUNS = 24
@@ -70,6 +70,10 @@ def _kept(old: tuple[Supply, ...], new: tuple[Supply, ...]) -> tuple[Supply, ...
         item
         for item in old
         if not isinstance(item, MadeValues) or (item.path, item.scope) not in again
+    )
+    datasets = {item.name for item in new if isinstance(item, MadeDataset)}
+    old = tuple(
+        item for item in old if not (isinstance(item, MadeDataset) and item.name in datasets)
     )
     files = [item.path for item in new if isinstance(item, MadeFile)]
     return tuple(

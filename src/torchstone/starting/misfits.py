@@ -13,7 +13,7 @@ from torchstone.core.place import Place
 from torchstone.starting.diagnosis import find_obstacle
 from torchstone.starting.lookups import Lookups
 from torchstone.starting.obstacles import EmptyData, Misfit, Obstacle
-from torchstone.starting.supplies import MadeFile, MadeValues, PlainPackage, Supply
+from torchstone.starting.supplies import MadeDataset, MadeFile, MadeValues, PlainPackage, Supply
 
 _NUMBER = re.compile(
     r"(?:invalid literal for int\(\) with base \d+|could not convert string to float): '([^']*)'"
@@ -21,6 +21,7 @@ _NUMBER = re.compile(
 _UNPACKED = re.compile(
     r"(?:not enough|too many) values to unpack \(expected (?:at least )?(\d+)(?:, got (\d+))?"
 )
+_LENGTHS = re.compile(r"Sum of input lengths does not equal the length of the input dataset")
 _CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _BROADCAST = re.compile(
@@ -48,6 +49,8 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
         return Misfit("indices")
     if _RANGE.search(text):
         return Misfit("range")
+    if _LENGTHS.search(text):
+        return Misfit("count")
     if isinstance(error, ValueError) and (match := _NUMBER.search(text)):
         return Misfit("number", match[1])
     if isinstance(error, ValueError) and (match := _UNPACKED.search(text)):
@@ -63,7 +66,9 @@ def find_misfit(error: BaseException, message: str = "") -> Misfit | None:
 
 def has_made_data(supplies: Sequence[Supply]) -> bool:
     """Whether part of the data was made: any exception may come from that."""
-    return any(isinstance(item, MadeFile | MadeValues | PlainPackage) for item in supplies)
+    return any(
+        isinstance(item, MadeFile | MadeValues | MadeDataset | PlainPackage) for item in supplies
+    )
 
 
 def find_any_obstacle(

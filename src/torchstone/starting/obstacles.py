@@ -96,7 +96,7 @@ class Misfit:
     """Made data that the program does not go on with, and what it says about them."""
 
     kind: ClassVar[str] = "misfit"
-    what: Literal["size", "column", "fields", "number", "indices", "range"]
+    what: Literal["size", "column", "fields", "number", "indices", "range", "count"]
     given: str = ""
     """The size, column or text that was refused."""
     wanted: str = ""
@@ -162,6 +162,13 @@ class OtherKeyword:
 
 
 @dataclass(frozen=True, slots=True)
+class NoTime:
+    """The time was over before the first optimizer step."""
+
+    kind: ClassVar[str] = "no-time"
+
+
+@dataclass(frozen=True, slots=True)
 class MissingResource:
     """Something that a package of the language world would fetch."""
 
@@ -217,6 +224,7 @@ Obstacle = (
     | BrokenPackage
     | OtherKeyword
     | BrokenCall
+    | NoTime
     | MissingResource
     | OpenValues
 )

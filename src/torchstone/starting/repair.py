@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from torchstone.core.files import read_regular
@@ -29,6 +30,7 @@ from torchstone.starting.obstacles import (
     MissingPretrained,
     MissingResource,
     MissingWeights,
+    NoTime,
     Obstacle,
     OlderPython,
     OpenValues,
@@ -56,12 +58,15 @@ from torchstone.starting.supplies import (
     PlainPackage,
     PretendedVersion,
     SearchPath,
+    SmallBatches,
     StandIn,
     Supply,
     WorkFolder,
 )
 
 _BYTES = 1 << 20
+_SMALL = 4
+"""Samples: enough for batch statistics and for pairs, and two of them on each of two ranks."""
 _VERSION = re.compile(r"\._{0,2}version(_info)?_{0,2}$|\.build_info$")
 """Modules that are written when a project is installed."""
 _NEVER = frozenset(("torch", "numpy"))
@@ -110,6 +115,8 @@ class Repair:
                 return _for_libraries(name)
             case MissingPackage(name):
                 return self._package(name)
+            case BrokenPackage(name) if self._is_own(name):
+                return ()  # the program's own module: what it raises is its own
             case BrokenPackage(name):
                 return (PlainPackage(name) if name in PLAIN else StandIn(name, is_broken=True),)
             case OtherVersion():
@@ -124,6 +131,8 @@ class Repair:
                 return (DeclaredOperators(package),)
             case MissingArguments(_, needed):
                 return (Arguments(needed),) if needed else ()
+            case NoTime():
+                return (SmallBatches(_SMALL),)
             case MissingResource(package):
                 return (MadeResource(package, self._columns(stack)),)
         return ()
@@ -139,6 +148,9 @@ class Repair:
                 return (MadePretrained(name),)
             case MissingWeights():
                 return (MadeWeights(),)
+            case Misfit("count"):
+                made = (item for item in given if isinstance(item, MadeDataset))
+                return tuple(replace(item, as_many=True) for item in made)
             case Misfit():
                 return refine_files(given, obstacle) or refine_values(given, obstacle)
             case MissingFile(path) if home := self._home_of(path, given):

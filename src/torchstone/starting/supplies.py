@@ -183,9 +183,28 @@ class Arguments:
     kind: ClassVar[str] = "arguments"
     words: tuple[str, ...]
 
+    @property
+    def is_guessed(self) -> bool:
+        """Whether a text was chosen that only its author knows."""
+        return any(word[:1] != "-" and not word.replace(".", "").isdigit() for word in self.words)
+
     def say(self) -> Text:
         words = " ".join(self.words)
         return Text(f"started with {words}, which it insists on", f"启动时加上其必需的参数 {words}")
+
+
+@dataclass(frozen=True, slots=True)
+class SmallBatches:
+    """Batches of a few samples, loaded in the process itself, so that a step comes within the time of a run."""
+
+    kind: ClassVar[str] = "small-batches"
+    count: int
+
+    def say(self) -> Text:
+        return Text(
+            f"no step was made in time: batches of at most {self.count} samples, without workers",
+            f"未能在时限内完成一次更新：每批至多 {self.count} 个样本，且不使用 worker",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +260,8 @@ class MadeDataset:
 
     kind: ClassVar[str] = "made-dataset"
     name: str
+    as_many: bool = False
+    """As many samples as the real one has, where that is known: the program counts on it."""
 
     def say(self) -> Text:
         return Text(
@@ -329,6 +350,7 @@ Supply = (
     | DroppedKeyword
     | MadeResource
     | Arguments
+    | SmallBatches
     | WorkFolder
     | MadeFile
     | MadeDataset

@@ -11,7 +11,8 @@ import platform
 import re
 import sys
 import traceback
-from types import ModuleType
+from collections.abc import Iterator
+from types import CodeType, FrameType, ModuleType
 
 from torchstone.observe.where import is_of_package
 from torchstone.starting.obstacles import (
@@ -24,7 +25,6 @@ from torchstone.starting.obstacles import (
 )
 
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
-_INSISTS = re.compile(r"assert\s+(\w+)\.__version__\s*==\s*['\"]([\w.+]+)['\"]")
 _CANNOT_IMPORT = re.compile(r"cannot import name '([^']+)' from '([^']+)'")
 _NOT_THEIRS = ("torch", "numpy", "jaxtyping", "beartype", "typeguard")
 """What these refuse is the program's: the last three are there to judge their caller."""
@@ -99,16 +99,68 @@ def _asked_of_module(error: AttributeError) -> tuple[str, str]:
 
 
 def obstacle_of_stated_version(error: BaseException) -> Obstacle | None:
-    """A version of a package on which the program insists: `assert timm.__version__ == "0.3.2"`."""
+    """A version of a package on which the program insists: `assert torch.__version__.split(".")[0] == "1"`."""
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return None
     frame, line = frames[-1]
-    match = _INSISTS.search(linecache.getline(frame.f_code.co_filename, line))
-    package = frame.f_globals.get(match[1]) if match else None
-    if match is None or not isinstance(package, ModuleType):
+    statement = _assertion_at(frame.f_code.co_filename, line)
+    packages = _packages_asked(statement, frame) if statement is not None else []
+    if statement is None or len(packages) != 1:
         return None
-    return StatedVersion(package.__name__, match[2], version_of(package.__name__.partition(".")[0]))
+    package = packages[0]
+    test = compile(ast.Expression(statement.test), frame.f_code.co_filename, "eval")
+    real = package.__version__
+    try:
+        for version in _versions_named(statement.test):
+            package.__version__ = version  # type: ignore[attr-defined]
+            if _holds(test, frame):
+                top = package.__name__.partition(".")[0]
+                return StatedVersion(package.__name__, version, version_of(top))
+    finally:
+        package.__version__ = real  # type: ignore[attr-defined]
+    return None
+
+
+def _assertion_at(file: str, line: int) -> ast.Assert | None:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert) and node.lineno <= line <= (node.end_lineno or line)
+    )
+    return next(found, None)
+
+
+def _packages_asked(statement: ast.Assert, frame: FrameType) -> list[ModuleType]:
+    """The modules whose `__version__` an assertion reads."""
+    names = {
+        node.value.id
+        for node in ast.walk(statement.test)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "__version__"
+        and isinstance(node.value, ast.Name)
+    }
+    held = [frame.f_locals.get(name, frame.f_globals.get(name)) for name in sorted(names)]
+    return [item for item in held if isinstance(item, ModuleType)]
+
+
+def _versions_named(test: ast.expr) -> Iterator[str]:
+    """Versions made of what an assertion compares with, the shortest first."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+            for more in ("", ".0", ".0.0"):
+                yield f"{node.value}{more}"
+
+
+def _holds(test: CodeType, frame: FrameType) -> bool:
+    try:
+        return bool(eval(test, frame.f_globals, dict(frame.f_locals)))
+    except Exception:  # a version that the code cannot read
+        return False
 
 
 def obstacle_of_guarded_import(error: NameError) -> Obstacle | None:

@@ -37,6 +37,7 @@ class Net(nn.Module):
 class Average:
     def __init__(self, model):
         self.model = copy.deepcopy(model)
+        self.decay = 0.99
 
     @torch.no_grad()
     def update(self, model):
@@ -117,6 +118,7 @@ FAULTS = {
     "EX106": {"loss": "(model(x)[:, :1] - y.float()).pow(2).mean()"},
     "EX107": {"weight": "", "counted": "1"},
     "EX108": {"average": "a.lerp_(b, -0.01)"},
+    "EX127": {"average": "a.lerp_(b, self.decay)"},
     "EX109": {"start": "20"},
     "EX110": {"total": "4", "step": "(epoch == 0 and scheduler.step())"},
     "EX112": {"loss": "loss_of(model, x, y) + unread(model, x)"},
@@ -142,7 +144,7 @@ def test_a_clean_program_keeps_every_relation(tmp_path: Path) -> None:
 
 
 GROUPS = (
-    ("EX101",), ("EX102", "EX112", "EX109"), ("EX103",), ("EX106", "EX114"), ("EX110",),
+    ("EX101",), ("EX102", "EX112", "EX109"), ("EX103", "EX127"), ("EX106", "EX114"), ("EX110",),
     ("EX104", "EX105", "EX107", "EX108", "EX113", "EX115"),
 )  # fmt: skip
 """Faults that do not hide each other share a program."""

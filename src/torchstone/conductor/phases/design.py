@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,9 +17,9 @@ from torchstone.conductor.changes.patches import (
     read_text,
 )
 from torchstone.conductor.changes.policy import refuse_reach
-from torchstone.conductor.changes.templates import edits_for
 from torchstone.conductor.choices import Choice, Lead, Option, Proposal
 from torchstone.conductor.phases.problems import Interpretation, Problem
+from torchstone.conductor.repairs import edits_for
 from torchstone.conductor.words import counted
 from torchstone.core.evidence import Number
 from torchstone.core.finding import Finding
@@ -92,6 +92,14 @@ class Design:
 
     def of(self, problem: str) -> tuple[Solution, ...]:
         return tuple(item for item in self.solutions if item.problem == problem)
+
+    def with_chosen(self, solutions: Mapping[str, str]) -> Design:
+        """With other solutions in the place of those that were chosen, by problem."""
+        steps = tuple(
+            replace(step, solution=solutions.get(step.problem, step.solution))
+            for step in self.steps
+        )
+        return replace(self, steps=steps)
 
     def chosen(self, problem: str) -> Solution | None:
         ids = {step.solution for step in self.steps if step.problem == problem}
@@ -189,7 +197,7 @@ def _rule_fix(problem: Problem, finding: Finding, count: int, root: Path) -> Sol
     kind: Kind = "rule fix" if finding.tool == "check" else "template"
     return Solution(
         f"{problem.id}-{count + 1}", problem.id, kind, title, edits, tuple(pros), cons, lines,
-        "low" if safe else "medium", finding.gain, provable=finding.tool in ("probes", "dryrun"),
+        "low" if safe else "medium", finding.gain, provable=finding.tool in ("probes", "dryrun", "experiments"),
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from torchstone.conductor.changes.templates import ONE_BY_ONE
 from torchstone.conductor.choices import Choice, Lead, Option
 from torchstone.conductor.jobs.job import Scope
 from torchstone.conductor.phases.execute import Execution
@@ -30,6 +29,7 @@ from torchstone.conductor.phases.problems import (
 )
 from torchstone.conductor.project.facts import ProjectFacts
 from torchstone.conductor.project.reach import Reach, ReachMap
+from torchstone.conductor.repairs import ONE_BY_ONE
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Confidence, Finding, Severity
 from torchstone.core.fix import Safety

@@ -13,7 +13,7 @@ from torchstone.conductor.phases.matching import Moves
 from torchstone.conductor.phases.problems import OUTSIDE, Problem
 from torchstone.conductor.phases.verdicts import Verdict
 from torchstone.conductor.project.testing import TestRun
-from torchstone.conductor.tools import checks
+from torchstone.conductor.tools import checks, experiments
 from torchstone.conductor.words import counted
 from torchstone.core.finding import Finding, Severity
 from torchstone.core.report import Report
@@ -183,7 +183,7 @@ def was_decided(item: Finding, then: Report, now: Report) -> bool:
     values = {measure.name: measure.value for measure in then.measures}
     if values.get(f"{HOLDS}{item.rule}"):
         return True
-    if f"{ASKED}{item.rule}" in values:
+    if f"{ASKED}{item.rule}" in values or item.tool == experiments.NAME:
         return False  # it can say that it holds, and did not
     if then.failed or then.gaps:
         return False

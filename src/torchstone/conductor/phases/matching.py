@@ -35,6 +35,13 @@ class Moves:
                 return min(new_start + line - start, max(new_end, new_start + 1))
         return line
 
+    def line_before(self, path: str, line: int) -> int:
+        """The line that stood for this one before the changes."""
+        for _, start, end, new_start, new_end in self._blocks.get(path, ()):
+            if new_start < line <= new_end:
+                return max(min(start + line - new_start, end), 1)
+        return line
+
     def find(self, item: Finding, among: Iterable[Finding]) -> Finding | None:
         """The same fault among findings after the changes."""
         line = self.line_after(item.path, item.line)

@@ -120,6 +120,8 @@ class Interpretation:
     older: int = 0
     """Problems on lines that did not change since the commit in question."""
     causes: tuple[RootCause, ...] = ()
+    late: tuple[str, ...] = ()
+    """Fingerprints of findings that came to light when others were fixed: they are tried after those."""
 
 
 @dataclass(frozen=True, slots=True)

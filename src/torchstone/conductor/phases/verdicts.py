@@ -68,7 +68,7 @@ class Verification:
     """Changes that meet another one and wait for the next round."""
     lessons: tuple[Text, ...] = ()
     unmasked: tuple[Finding, ...] = ()
-    """What was hidden behind the problems that are fixed, with lines of the changed files."""
+    """What was hidden behind the problems that are fixed, on the lines of the project as it is."""
     cpu_seconds: float = 0.0
 
     def edits_of(self, way: Solution) -> tuple[Edit, ...]:

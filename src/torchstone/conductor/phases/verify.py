@@ -42,6 +42,9 @@ Progress = Callable[[int, int, str], None]
 Pair = tuple[Problem, Solution]
 _MOST_CULPRITS = 3
 """Changes that are taken out because all together bring something new: each is found by runs of its own."""
+_MOST_OTHERS = 4
+"""Further changes for one problem: each costs the runs that showed it."""
+_SETTLED = ("proven", "with others")
 _FIRST = ("hang", "crash")
 """What ends a program hides all that comes later: it is fixed first."""
 
@@ -59,12 +62,17 @@ def verify(
         if (solution := plan_of_work.chosen(step.problem)) is not None
     ]
     search = Search(before, until, Tree(before, {}))
-    ordered = sorted(tried, key=lambda pair: pair[0].effect not in _FIRST)
+    ordered = sorted(
+        tried,
+        key=lambda pair: (pair[0].finding.fingerprint in found.late, pair[0].effect not in _FIRST),
+    )
+    used: dict[str, Solution] = {}
     for number, (problem, solution) in enumerate(ordered):
         progress(number, len(tried), problem.id)
-        search.try_next(problem, solution)
-    joint, everything = search.join(ordered)
-    verdicts = [search.verdicts[solution.id] for _, solution in tried]
+        others = [way for way in plan_of_work.of(problem.id) if way.id != solution.id]
+        used[problem.id] = search.try_next(problem, solution, others)
+    joint, everything = search.join([(problem, used[problem.id]) for problem, _ in ordered])
+    verdicts = [search.verdicts[used[problem.id].id] for problem, _ in tried]
     verdicts = withdraw_proofs(verdicts, joint)
     verdicts = with_consequences(verdicts, joint, problems)
     return Verification(
@@ -84,13 +92,20 @@ class Search:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
-    def try_next(self, problem: Problem, solution: Solution) -> None:
-        """One change on top of the accepted ones; proven, it is accepted itself."""
-        verdict, tree = self._judge(problem, solution)
-        verdict = replace(verdict, on_top_of=tuple(self.base.parts))
-        self.verdicts[solution.id] = verdict
-        if verdict.state == "proven" and tree is not None:
-            self.base = tree
+    def try_next(
+        self, problem: Problem, solution: Solution, others: Sequence[Solution] = ()
+    ) -> Solution:
+        """One change on top of the accepted ones; proven, it is accepted itself. Where it is not, the other changes
+        of our own tools are tried; gives the first that is proven, else the one that was chosen."""
+        own = [way for way in others if way.edits and way.provable and not way.by]
+        for way in (solution, *(own[:_MOST_OTHERS] if solution.edits else ())):
+            verdict, tree = self._judge(problem, way)
+            self.verdicts[way.id] = replace(verdict, on_top_of=tuple(self.base.parts))
+            if verdict.state == "proven" and tree is not None:
+                self.base = tree
+            if verdict.state in _SETTLED or verdict.outcome == "not tried":
+                return way if verdict.state in _SETTLED else solution
+        return solution
 
     def _judge(self, problem: Problem, solution: Solution) -> tuple[Verdict, Tree | None]:
         if not solution.edits:
@@ -308,7 +323,18 @@ class Search:
         return False
 
     def unmasked(self) -> tuple[Finding, ...]:
-        """What came to light with accepted changes and is still there at the end."""
+        """What came to light with accepted changes and is still there at the end, on the lines of the project as
+        it is."""
+        moves = Moves(self.base.changes)
+        return tuple(
+            replace(
+                item,
+                location=replace(item.location, line=moves.line_before(item.path, item.line)),
+            )
+            for item in self._still_unmasked()
+        )
+
+    def _still_unmasked(self) -> tuple[Finding, ...]:
         seen = [item for name in self.base.parts for item in self.verdicts[name].unmasked]
         unique = {item.fingerprint: item for item in seen}
         jobs = [job for job in self.before.plan.jobs if job.tool in SHOWN]

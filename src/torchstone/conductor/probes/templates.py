@@ -29,9 +29,12 @@ class SourceFile:
         return max(found, key=lambda item: (item.lineno, -(item.end_lineno or 0)), default=None)
 
     def function(self, line: int) -> Function | None:
-        """The innermost function around a line."""
-        found = [item for item in ast.walk(self.tree) if isinstance(item, Function)
-                 and item.lineno <= line <= (item.end_lineno or item.lineno)]  # fmt: skip
+        """The innermost function around a line, its decorators included."""
+        found = [
+            item
+            for item in ast.walk(self.tree)
+            if isinstance(item, Function) and _first_line(item) <= line <= (item.end_lineno or 0)
+        ]
         return max(found, key=lambda item: item.lineno, default=None)
 
     def nodes(self, line: int, kind: type[ast.expr]) -> list[ast.expr]:
@@ -77,6 +80,10 @@ class SourceFile:
     def _column(self, line: int, offset: int) -> int:
         """Columns of the tree count bytes, those of edits characters."""
         return len(self.lines[line - 1].encode()[:offset].decode("utf-8", "replace"))
+
+
+def _first_line(function: Function) -> int:
+    return min([function.lineno, *(item.lineno for item in function.decorator_list)])
 
 
 def _heads(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -20,6 +20,11 @@ _SIDE = re.compile(
     r"(^|[_-])(test|eval|evaluate|infer|inference|predict|demo|sample|generate|make|plot|visuali[sz]e|export|convert"
     r"|prepare|preprocess|process|bench|benchmark|transcribe|translate|server)", re.I,
 )  # fmt: skip
+_AFTER = re.compile(
+    r"(^|[_-])(fine_?tun|resume|continue|pointer|distill|stage_?[2-9]|phase_?[2-9]|step_?[2-9])",
+    re.I,
+)
+"""Scripts that go on with what another one has trained."""
 _FIRST = re.compile(r"train|main|run|tune|fit", re.I)
 """How scripts that train are called, and how those are that use what was trained."""
 
@@ -46,7 +51,8 @@ def find_entry_points(root: Path, found: Gathered) -> tuple[EntryPoint, ...]:
         }.items()
         if path not in found.tests and not _NEVER.search(path)
     ]
-    return tuple(sorted(scripts, key=lambda item: _order(item, commands)))
+    documented = {path: place for place, path in enumerate(commands)}
+    return tuple(sorted(scripts, key=lambda item: _order(item, documented)))
 
 
 def _started_otherwise(
@@ -112,18 +118,20 @@ def _known(words: tuple[str, ...], script: Path) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _order(item: EntryPoint, commands: Container[str]) -> tuple[object, ...]:
-    """What trains first, then what is documented, then what is called so, then what lies highest;
-    examples in a text come last."""
+def _order(item: EntryPoint, documented: Mapping[str, int]) -> tuple[object, ...]:
+    """What trains first, then what is documented, then what is called so, then what the documentation names
+    first or what lies highest; examples in a text come last."""
     stem = Path(item.path).stem
     return (
         not item.trains,
         "#" in item.path,
         bool(_SIDE.search(stem)),
-        item.path not in commands,
+        item.path not in documented,
         item.path.endswith(".ipynb"),
+        bool(_AFTER.search(stem)),
         not _FIRST.search(stem),
         item.path.count("/"),
+        documented.get(item.path, 0),
         item.path,
     )
 

@@ -15,6 +15,7 @@ from torchstone.dryrun import rules
 from torchstone.dryrun.record import Record, Stop
 from torchstone.dryrun.reporting.findings import TOOL
 from torchstone.starting.supplies import (
+    Arguments,
     MadeDataset,
     MadeFile,
     MadeInputs,
@@ -42,6 +43,15 @@ _MADE = (
 )
 VALUES = (*_MADE, StandIn, NameStandIn)
 """Supplies whose values are not those of the real thing."""
+
+
+def are_values_made(supply: Supply) -> bool:
+    """Whether its values are not those of the real thing."""
+    return isinstance(supply, VALUES) or _is_guess(supply)
+
+
+def _is_guess(supply: Supply) -> bool:
+    return isinstance(supply, Arguments) and supply.is_guessed
 
 
 def supply_measures(supplies: Sequence[Supply]) -> list[Measure]:
@@ -83,14 +93,14 @@ def comes_from_supplies(stop: Stop | None, supplies: Sequence[Supply]) -> bool:
     defined is missing whatever the data."""
     if stop is None or stop.cause != "program" or stop.exception == "NameError":
         return False
-    return any(isinstance(item, VALUES) for item in supplies)
+    return any(map(are_values_made, supplies))
 
 
 def supplies_do_not_fit(record: Record, supplies: Sequence[Supply]) -> Gap:
     """The program does not go on with what was supplied: nothing is said about the program."""
     stop = record.stop
     assert stop is not None
-    made = [item.say() for item in supplies if isinstance(item, VALUES)]
+    made = [item.say() for item in supplies if are_values_made(item)]
     text = Text(
         "the program does not go on with what was supplied in the place of what is missing "
         "({kind}: {message}); supplied: {made}",
@@ -123,9 +133,9 @@ def rest_on_supplies(finding: Finding, supplies: Sequence[Supply]) -> Finding:
     Made data may lead to anything. A stand-in cannot enter a computation, so that it leads to
     exceptions of the program only.
     """
-    causes = [item for item in supplies if isinstance(item, _MADE)]
+    causes = [item for item in supplies if isinstance(item, _MADE) or _is_guess(item)]
     if not causes and finding.rule == rules.RAISED.id:
-        causes = [item for item in supplies if isinstance(item, StandIn)]  # type: ignore[misc]
+        causes = [item for item in supplies if isinstance(item, StandIn)]
     if not causes:
         return finding
     said = [item.say() for item in causes[:_NAMED]]
@@ -142,7 +152,7 @@ def rest_on_supplies(finding: Finding, supplies: Sequence[Supply]) -> Finding:
 
 def rest_on(findings: tuple[Finding, ...], supplies: tuple[Supply, ...]) -> tuple[Finding, ...]:
     """Findings of a run in which values were made: MEDIUM at most, and they say what they rest on."""
-    made = [item.say() for item in supplies if isinstance(item, VALUES)]
+    made = [item.say() for item in supplies if are_values_made(item)]
     if not made:
         return findings
     words = Text("it rests on: {made}", "其前提：{made_zh}")

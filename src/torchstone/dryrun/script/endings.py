@@ -19,9 +19,14 @@ from torchstone.observe.compat.fakes import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD, is_ours
+from torchstone.observe.where import HIDDEN, OWN, PROGRAM, STANDARD
 from torchstone.starting.arguments import find_missing_arguments
-from torchstone.starting.diagnosis import chain_of, find_obstacle
+from torchstone.starting.diagnosis import (
+    chain_of,
+    find_obstacle,
+    is_fault_of_ours,
+    own_place_of,
+)
 from torchstone.starting.misfits import has_made_data, obstacle_of_made_data
 from torchstone.starting.obstacles import BrokenCall, EmptyData, NoNetwork
 from torchstone.starting.supplies import MadeValues
@@ -91,7 +96,7 @@ def failed(session: Session, error: BaseException) -> Record:
         obstacle = replace(obstacle, places=tuple(map(session.asks.looked_for, obstacle.paths)))
     stop = Stop(
         exception=type(error).__name__,
-        message=_text_of(error) + (f" ({_own_place(error)})" if cause == "harness" else ""),
+        message=_text_of(error) + (f" ({own_place_of(error)})" if cause == "harness" else ""),
         place=place,
         inside=inside,
         module=getattr(error, "_dryrun_module", ""),
@@ -146,33 +151,11 @@ def _steps_of(trace: TracebackType | None) -> Iterator[TracebackType]:
         trace = trace.tb_next
 
 
-_SLIPS = (AttributeError, NameError, LookupError, AssertionError, TypeError, RecursionError)
-"""What a fault in our own code raises. Errors of the system and values that torch refuses only pass
-through it, on behalf of the program."""
-
-
 def is_own_error(error: BaseException) -> bool:
-    """Whether what surrounds the program failed, and not the program: no line of it was running, or
-    the innermost line is ours and the error is one of ours."""
-    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    """Whether what surrounds the program failed, and not the program."""
     if any(isinstance(one, HarnessError) for one in chain_of(error)):
         return True
-    if not frames or isinstance(error, SyntaxError):
-        return False
-    if all(PROGRAM.kind_of(code.co_filename) == HIDDEN for code in frames):
-        return True
-    hands_on = "/walls/" in frames[-1].co_filename  # files and sockets: the system's own errors
-    return is_ours(frames[-1].co_filename) and isinstance(error, _SLIPS) and not hands_on
-
-
-def _own_place(error: BaseException) -> str:
-    """The innermost line of ours, for whoever has to correct it."""
-    places = [
-        f"{frame.f_code.co_filename.rpartition('/torchstone/')[2]}:{line}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if is_ours(frame.f_code.co_filename)
-    ]
-    return f"torchstone/{places[-1]}" if places else "torchstone"
+    return is_fault_of_ours(error, PROGRAM)
 
 
 def _is_our_limit(error: BaseException) -> bool:

@@ -34,6 +34,11 @@ def value_for_call(func: Any, args: Any, kwargs: Any, one: Any) -> torch.Tensor 
     return None
 
 
+def takes_number(func: Any, args: Any, kwargs: Any, one: Any) -> bool:
+    """Whether a call goes on with a whole number for `one`, as one that makes tensors does with sizes."""
+    return _accepts(lambda given: func(*_put(args, one, given), **_put(kwargs, one, given)), 2)
+
+
 def values_for_module(
     module: nn.Module, args: Any, kwargs: Any, ones: Sequence[Any]
 ) -> tuple[torch.Tensor, ...] | None:

@@ -10,7 +10,7 @@ import torch
 
 from torchstone.starting.cuts.defaults import asked_sides, form_by_name, unpacked_into
 from torchstone.starting.cuts.forms import Form
-from torchstone.starting.cuts.trials import base_form, value_for_call
+from torchstone.starting.cuts.trials import base_form, takes_number, value_for_call
 from torchstone.starting.models.guesses import value_for
 from torchstone.starting.obstacles import Decided
 
@@ -100,7 +100,7 @@ class Undecided:
         found = value_for_call(func, args, kwargs, one)
         if found is not None and (form := base_form(found, one._moves, one._batch)) is not None:
             one.decide(form)
-        return one._decide_by_name()
+        return one._number() if takes_number(func, args, kwargs, one) else one._decide_by_name()
 
     def _with(self, name: str, other: Any, swapped: bool = False) -> Any:
         if isinstance(other, (int, float)):

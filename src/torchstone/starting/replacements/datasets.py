@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SAMPLES = 512
+_FEW = (_SAMPLES, _SAMPLES // 4)
 _SIDE = 256
 """Pixels of images that have no size of their own: crops of 224 fit."""
 _BOXES = 2
@@ -46,14 +47,24 @@ _FORMS = {
 """By class; others of the library are images of one of ten classes. Subclasses have the form of theirs."""
 
 
-def replace_dataset(name: str) -> None:
+_COUNTS = {
+    "MNIST": (60_000, 10_000), "CIFAR10": (50_000, 10_000), "CIFAR100": (50_000, 10_000),
+    "SVHN": (73_257, 26_032), "STL10": (5_000, 8_000), "USPS": (7_291, 2_007),
+}  # fmt: skip
+"""Samples for training and for tests, for programs that split a dataset by numbers."""
+
+
+def replace_dataset(name: str, as_many: bool = False) -> None:
     """From now on the dataset, with all that inherits from it, is made when it is constructed; nothing is
-    read or fetched."""
+    read or fetched. `as_many`: with as many samples as the real one has."""
     module = importlib.import_module("torchvision.datasets")
     kind = getattr(module, name)
     base = importlib.import_module("torchvision.datasets.vision").VisionDataset
     if "data" not in vars(kind) and name in ("MNIST", "FashionMNIST", "KMNIST", "QMNIST", "EMNIST", "CIFAR10", "CIFAR100", "SVHN", "STL10", "USPS"):  # fmt: skip
-        _hold_all(kind, base, form_of(kind))
+        known = next(
+            (_COUNTS[item.__name__] for item in kind.__mro__ if item.__name__ in _COUNTS), _FEW
+        )
+        _hold_all(kind, base, form_of(kind), known if as_many else _FEW)
     else:
         _make_each(kind, base, form_of(kind))
 
@@ -65,7 +76,7 @@ def form_of(kind: type) -> _Form:
     )
 
 
-def _hold_all(kind: Any, base: Any, form: _Form) -> None:
+def _hold_all(kind: Any, base: Any, form: _Form, counts: tuple[int, int]) -> None:
     """Small datasets hold their images in `data` and their classes in `targets`, which programs use."""
     numpy, torch = importlib.import_module("numpy"), importlib.import_module("torch")
     shape = (form.side, form.side) if form.grey else (form.side, form.side, 3)
@@ -75,11 +86,13 @@ def _hold_all(kind: Any, base: Any, form: _Form) -> None:
         train, kwargs = _arguments(args, kwargs)
         base.__init__(self, root, transform=kwargs.get("transform"), target_transform=kwargs.get("target_transform"))  # fmt: skip
         draw = random.Random(0 if train else 1)
-        count = _SAMPLES if train else _SAMPLES // 4
-        size = count
+        count = counts[0] if train else counts[1]
+        some = min(count, _SAMPLES)
+        size = some
         for side in shape:
             size *= side
-        values = numpy.frombuffer(draw.randbytes(size), numpy.uint8).reshape(count, *shape).copy()
+        values = numpy.frombuffer(draw.randbytes(size), numpy.uint8).reshape(some, *shape)
+        values = values[numpy.arange(count) % some]
         labels = [draw.randrange(form.classes) for _ in range(count)]
         is_tensor = form.grey and kind.__name__ != "USPS"
         self.train, self.split = train, kwargs.get("split", "train")

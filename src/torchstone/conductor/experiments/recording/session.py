@@ -6,8 +6,10 @@ import contextlib
 import io
 import os
 import random
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,15 +29,20 @@ from torchstone.observe.non_finite import FirstNonFinite, NonFinite
 from torchstone.observe.where import Where
 from torchstone.starting.applying import put_in_copy
 from torchstone.starting.arguments import add_arguments, find_missing_arguments
-from torchstone.starting.diagnosis import own_lines
+from torchstone.starting.diagnosis import is_fault_of_ours, own_lines, own_place_of
 from torchstone.starting.documents import start_program
 from torchstone.starting.lookups import Lookups
 from torchstone.starting.misfits import find_any_obstacle
+from torchstone.starting.obstacles import NoTime
 from torchstone.starting.supplies import Supply
 
 CPU_SECONDS = 20.0
 """A default run that ended in NaN took 20 s while runs of four steps saw nothing."""
 
+_LATER = 2.0
+"""Seconds for the step that is under way: a run is ended between steps where it makes any."""
+_AGAIN = 1.0
+"""Seconds after which the end is asked for once more: Python drops what is raised in a destructor."""
 _MOST_PRINTED = 400
 """Characters of the last lines that a program prints: the message of argparse with its usage."""
 
@@ -66,7 +73,8 @@ def record(start: Start, cpu_seconds: float = CPU_SECONDS) -> tuple[Run, Trainin
     with RunMode(), CallNotes(run, places):
         calls.start()
         try:
-            run_script(start, run, places, lookups)
+            with stop_after(cpu_seconds + _LATER):
+                run_script(start, run, places, lookups)
         finally:
             calls.stop()
     run.calls = calls.calls
@@ -115,6 +123,22 @@ def prepare(start: Start, rank: int = 0, world: int = 1, exchange: str = "") -> 
     return put_in_copy(start.supplies, start.root, Where(start.root))
 
 
+@contextlib.contextmanager
+def stop_after(cpu_seconds: float) -> Iterator[None]:
+    """Raise EnoughError in a program that has computed for so long, wherever it is."""
+
+    def stop(*_: object) -> None:
+        raise EnoughError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds, _AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 def run_script(start: Start, run: Run, places: Where, lookups: Lookups) -> None:
     """Start it as a person would; how it ended is written down."""
     path = start.root / start.script
@@ -126,11 +150,17 @@ def run_script(start: Start, run: Run, places: Where, lookups: Lookups) -> None:
             start_program(str(path))
     except EnoughError:
         run.ended = "time"
+        run.obstacle = None if run.steps else NoTime()
     except SystemExit as end:
         run.ended = "" if not end.code else f"exit {end.code}"
         run.obstacle = find_missing_arguments(end)
     except BaseException as error:  # whatever the script raises is a fact of the run
         run.ended = f"{type(error).__name__}: {str(error)[:300]}"
+        if is_fault_of_ours(error, places):
+            run.ended = (
+                f"a fault of Torchstone, not of the script: {run.ended} ({own_place_of(error)})"
+            )
+            return
         run.failed_at = places.last_raised(error)
         run.obstacle = find_any_obstacle(error, start.supplies, lookups)
         run.stack = own_lines(error, places.is_own)

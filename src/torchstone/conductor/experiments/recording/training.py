@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -124,11 +125,10 @@ class TrainingRecorder:
         kind: Any = torch.amp.autocast_mode.autocast
         init = kind.__init__
 
-        def made(
-            region: Any, device_type: str, dtype: Any = None, enabled: bool = True, *rest: Any
-        ) -> None:
-            init(region, device_type, dtype, enabled, *rest)
-            self.run.autocast |= bool(enabled) and not self.quiet
+        def made(region: Any, *args: Any, **kwargs: Any) -> None:
+            init(region, *args, **kwargs)
+            given = inspect.signature(init).bind(region, *args, **kwargs).arguments
+            self.run.autocast |= bool(given.get("enabled", True)) and not self.quiet
 
         kind.__init__ = made
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +13,9 @@ import torch
 from torch import nn
 
 from torchstone.conductor.experiments.recording.calls import Call
-from torchstone.conductor.experiments.subject import NOTHING_TO_LOOK_AT, Examined, Subject
+from torchstone.conductor.experiments.subject import Examined, Subject
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
-from torchstone.conductor.probes.rules import ProbeRule, Shown, number
+from torchstone.conductor.probes.rules import ProbeRule, Shown, expected, number
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 
@@ -35,11 +37,34 @@ AVERAGE = ProbeRule(
         "对每个参数与浮点缓冲区使用 `average += (1 - decay) * (weight - average)`，并使用 float32",
     ),
 )
-RULES = (AVERAGE,)
+SWAPPED = ProbeRule(
+    "EX127",
+    "average-keeps-too-little",
+    Severity.HIGH,
+    "wrong result",
+    Text(
+        "an average of weights keeps the share that it should replace",
+        "权重的滑动平均保留的恰是应被替换的那一份",
+    ),
+    Text(
+        "decay and 1 - decay are exchanged: the average is nearly the weights of the last step",
+        "decay 与 1 - decay 互换：平均值几乎等于最后一步的权重",
+    ),
+    Text(
+        "keep `decay` of the average and add `1 - decay` of the weights",
+        "保留平均值的 `decay` 份，并加上权重的 `1 - decay` 份",
+    ),
+)
+RULES = (AVERAGE, SWAPPED)
 _CALLS = 60
 """Updates: with a decay of 0.999 the distance falls by 6 %, far above rounding."""
 _FOLLOWS = 0.3
 """Share of the median approach that every tensor must reach."""
+_SHARES = re.compile(r"decay|momentum|beta|keep|^m$", re.I)
+"""Names of settings that say how much of an average is kept."""
+_FIRST_CALLS = 3
+"""A share that is the same in so many calls is a setting; one that is warming up changes."""
+_SAME_SHARE = 0.02
 Tensors = dict[str, torch.Tensor]
 
 
@@ -53,19 +78,30 @@ class Pair:
 
 def examine(subject: Subject) -> Examined:
     shown: list[Shown] = []
-    decided = False
+    asked: set[str] = set()
     for call in subject.run.calls:
         if call.number or not any(
             word in call.name.lower() for word in ("update", "ema", "average", "step", "momentum")
         ):
             continue
         found = _examine_call(subject, call)
-        decided = decided or found is not None
-        shown += found or []
-    return Examined(tuple(shown), True) if decided else NOTHING_TO_LOOK_AT
+        if found is not None:
+            shown += found.shown
+            asked |= {AVERAGE.id, SWAPPED.id} if found.has_setting else {AVERAGE.id}
+    broken = {item.rule.id for item in shown}
+    return Examined(tuple(shown), bool(asked), tuple(sorted(asked - broken)))
 
 
-def _examine_call(subject: Subject, call: Call) -> list[Shown] | None:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one call shows."""
+
+    shown: list[Shown]
+    has_setting: bool
+    """It says how much of the average it keeps."""
+
+
+def _examine_call(subject: Subject, call: Call) -> Judged | None:
     arguments = call.copy()
     if arguments is None:
         return None
@@ -73,9 +109,11 @@ def _examine_call(subject: Subject, call: Call) -> list[Shown] | None:
         _perturb(pair.source)
         start = {name: item.detach().clone() for name, item in pair.target.items()}
         fixed = {name: item.detach().clone() for name, item in pair.source.items()}
+        settings = dict(_settings(arguments))
         done = subject.replay(call, arguments)
         if done.error or done.trained:
             return None
+        distances = [_distances(start, fixed), _distances(pair.target, fixed)]
         if _moved(fixed, pair.source) or not _moved(start, pair.target):
             continue  # the source changed, or nothing did: not an average of it
         if all(torch.equal(pair.target[name], pair.source[name]) for name in start):
@@ -83,7 +121,9 @@ def _examine_call(subject: Subject, call: Call) -> list[Shown] | None:
         for _ in range(_CALLS - 1):
             if subject.replay(call, arguments).error:
                 return None
-        return _judge(call, pair, start)
+            distances.append(_distances(pair.target, fixed))
+        shown = _judge(call, pair, start) or _judge_share(call, settings, distances)
+        return Judged(shown, bool(settings))
     return None
 
 
@@ -129,6 +169,55 @@ def _judge(call: Call, pair: Pair, start: Tensors) -> list[Shown]:
             ),
         )
     ]
+
+
+def _settings(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Numbers that say how much of the average is kept, by name."""
+    owner = arguments.get("self")
+    held = vars(owner) if hasattr(owner, "__dict__") else {}
+    for name, value in (*held.items(), *arguments.items()):
+        if isinstance(value, float) and _SHARES.search(name) and 0.5 < value < 1:
+            yield name, value
+
+
+def _distances(one: Tensors, other: Tensors) -> list[float]:
+    return [float((one[name].double() - other[name].double()).norm()) for name in other]
+
+
+def _judge_share(
+    call: Call, settings: Mapping[str, float], distances: Sequence[list[float]]
+) -> list[Shown]:
+    """What each of the first calls keeps of the distance, against the settings."""
+    pairs = list(itertools.pairwise(distances[: _FIRST_CALLS + 1]))
+    shares = [
+        [new / old for old, new in zip(before, after, strict=True) if old > 0]
+        for before, after in pairs
+    ]
+    kept = [statistics.median(one) for one in shares if one]
+    for name, value in settings.items():
+        swapped = [abs(share - (1 - value)) <= _SAME_SHARE * value for share in kept]
+        if len(kept) == _FIRST_CALLS and all(swapped) and 1 - value < value / 2:
+            return [
+                Shown(
+                    SWAPPED,
+                    call.place,
+                    Text(
+                        "`{call}` keeps {share} of the average, where `{name}` is {value}",
+                        "`{call}` 只保留平均值的 {share}，而 `{name}` 为 {value}",
+                    ),
+                    {
+                        "call": call.name,
+                        "share": f"{kept[0]:.3g}",
+                        "name": name,
+                        "value": f"{value:g}",
+                    },
+                    (
+                        number("share that is kept", "保留的份额", kept[0], "", IN_THE_RUN),
+                        expected(value, "", IN_THE_RUN),
+                    ),
+                )
+            ]
+    return []
 
 
 def _pairs(arguments: Mapping[str, Any]) -> Iterator[Pair]:
