@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from torchstone.dataflow.device.kernel_count import KernelCount
 from torchstone.dataflow.migration import catalogue, wrapper
 from torchstone.dataflow.migration.contexts import Placement
 from torchstone.dataflow.migration.object_paths import resolve_object_path
@@ -22,7 +23,6 @@ from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof import kernels
 from torchstone.dataflow.migration.proof.kernels import KernelCounter
 from torchstone.dataflow.migration.specification import OpSpec, Refusal
-from torchstone.dataflow.device.kernel_count import KernelCount
 from torchstone.dataflow.plan import MigrationPlan
 
 DRAWS = 160

@@ -158,6 +158,77 @@ CASES = {
             """,
         ),
     ),
+    "sample changed where it is read": Case(
+        "EX121",
+        """
+        class Data:
+            def __getitem__(self, i):
+                return self.x[i].sub_(self.mean, alpha=2)  # here
+        """,
+        (
+            """
+            class Data:
+                def __getitem__(self, i):
+                    return self.x[i].sub(self.mean, alpha=2)  # here
+            """,
+        ),
+    ),
+    "probabilities": Case(
+        "DR204",
+        """
+        p = F.softmax(x / 2, dim=1)
+        loss = F.kl_div(p, q)  # here
+        """,
+        (
+            """
+            p = F.log_softmax(x / 2, dim=1)
+            loss = F.kl_div(p, q)  # here
+            """,
+        ),
+        {
+            "said": "takes log-probabilities and is given probabilities, made by F.softmax at train.py:1"
+        },
+    ),
+    "logits": Case(
+        "DR204",
+        """
+        p = model(x).softmax(-1)
+        loss = F.cross_entropy(p, y)  # here
+        """,
+        (
+            """
+            p = model(x)
+            loss = F.cross_entropy(p, y)  # here
+            """,
+        ),
+        {"said": "takes logits and is given probabilities, made by Tensor.softmax at train.py:1"},
+    ),
+    "axis": Case(
+        "EX116",
+        """
+        def forward(self, x):  # here
+            return F.normalize(self.out(x), dim=0)
+        """,
+        (
+            """
+            def forward(self, x):  # here
+                return F.normalize(self.out(x), dim=-1)
+            """,
+        ),
+    ),
+    "mean over padding": Case(
+        "EX117",
+        """
+        def forward(self, x, mask):  # here
+            return self.states(x).mean(1)
+        """,
+        (
+            """
+            def forward(self, x, mask):  # here
+                return ((self.states(x) * mask.unsqueeze(-1).float()).sum(1) / mask.unsqueeze(-1).float().sum(1).clamp(min=1))
+            """,
+        ),
+    ),
     "state restored": Case(
         "EX118",
         """
@@ -230,7 +301,7 @@ CASES = {
                 total = 0.0
                 counted = 0
                 for x, y in loader:
-                    total += (loss(model(x), y).item()) * len(x)
+                    total += loss(model(x), y).item() * len(x)
                     counted += len(x)
                 return total / counted  # here
             """,
@@ -276,7 +347,7 @@ CASES = {
                 scores = []
                 counted = 0
                 for batch in loader:
-                    scores.append((score(model, batch["image"])) * len(batch["image"]))
+                    scores.append(score(model, batch["image"]) * len(batch["image"]))
                     counted += len(batch["image"])
                 return (sum(scores) / counted)  # here
             """,
@@ -483,7 +554,7 @@ def test_nothing_is_offered_where_the_code_says_nothing(tmp_path: Path) -> None:
 
 def finding(case: Case, text: str) -> Finding:
     line = next(n for n, row in enumerate(text.splitlines(), 1) if "# here" in row)
-    said = Message("what", Text("it is so", "如此"), dict(case.args))
+    said = Message("what", Text(case.args.get("said", "it is so"), "如此"), dict(case.args))
     return Finding(
         rule=case.rule,
         name="shown",

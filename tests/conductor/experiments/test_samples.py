@@ -108,6 +108,62 @@ def test_a_program_breaks_them(tmp_path: Path, rules: tuple[str, ...]) -> None:
     assert found(tmp_path, **changes) == {rule: FAULTS[rule][1] for rule in rules}
 
 
+TOWERS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+tokens = torch.randint(1, 30, (40, 7))
+tokens[torch.arange(7)[None, :] >= torch.randint(2, 8, (40,))[:, None]] = 0
+tokens[::10] = torch.randint(1, 30, (4, 7))
+
+
+class Texts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(30, 6, padding_idx=0)
+
+    def forward(self, tokens):
+        seen = (tokens != 0).unsqueeze(-1).float()
+        return {pooled}
+
+
+class Pairs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Texts(), Texts()
+
+    def forward(self, tokens, others):
+        return self.one(tokens) @ self.two(others).T
+
+
+model = Pairs()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for (batch,) in DataLoader(TensorDataset(tokens), 10):
+    loss = nn.functional.cross_entropy(model(batch, batch.flip(0)), torch.arange(10))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("pooled", "broken"),
+    [
+        ("self.embed(tokens).sum(1) / seen.sum(1)", set()),  # and a table of all against all
+        ("self.embed(tokens).mean(1)", {"EX117"}),
+    ],
+)
+def test_padding_that_an_embedding_names(pooled: str, broken: set[str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TOWERS.replace("{pooled}", pooled))
+    report = run_experiments(Start(tmp_path, "train.py"))
+    asked = {"EX116", "EX117"}
+    held = {item.name.removeprefix("held:") for item in report.measures} & asked
+    assert {item.rule for item in report.findings} & asked == broken
+    assert held == asked - broken
+
+
 def test_data_that_a_real_run_lacks_are_made(tmp_path: Path) -> None:
     """Found by what the program looked for, although its exception is one of its own."""
     (tmp_path / "train.py").write_text(

@@ -87,6 +87,62 @@ FAULTS = {
     "PR210": ('float("-inf")', "-8.0"),
 }
 
+TEACHER = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.norm = nn.Linear(8, width), nn.BatchNorm1d(width)
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x):
+        hidden = torch.relu(self.norm(self.first(x)))
+        return self.last(hidden), hidden
+
+class Bridge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(4, 16)
+
+    def forward(self, x):
+        return self.map(x)
+
+def distill(student, bridge, teacher, optimizer):
+    student.train()
+    teacher.eval()
+    for step in range(6):
+        x = torch.randn(16, 8)
+        with torch.no_grad():
+            wanted, features = teacher(x)
+        given, own = student(x)
+        loss = F.mse_loss(given, wanted) + F.mse_loss(bridge(own), features)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def main():
+    torch.manual_seed(0)
+    teacher, student, bridge = Net(16), Net(4), Bridge()
+    optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+    for step in range(3):
+        loss = teacher(torch.randn(16, 8))[0].pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    parameters = [*student.parameters(), *bridge.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    distill(student, bridge, teacher, optimizer)
+
+main()
+"""
+TEACHER_FAULTS: Faults = {
+    "PR108": ("[*student.parameters(), *bridge.parameters()]", "list(student.parameters())"),
+    "PR109": ("    teacher.eval()\n", "    teacher.train()\n"),
+}
+
 RANKS = """
 import torch
 import torch.distributed as dist
@@ -283,6 +339,7 @@ SAMPLES = {
         ("PR102", "PR106", "PR108"),
         ("PR201", "PR210"),
     )),
+    "teacher": Sample(TEACHER, TEACHER_FAULTS, (("PR108", "PR109"),)),
     "ranks": Sample(RANKS, RANK_FAULTS, (("PR405", "PR406", "PR408", "PR409"), ("PR402",)), ranks=2),
     "half": Sample(HALF, HALF_FAULTS, (("PR117", "PR118", "PR211", "PR221"),)),
     "experts": Sample(EXPERTS, EXPERT_FAULTS, (("PR213", "PR301", "PR302", "PR306"),)),

@@ -72,6 +72,7 @@ def test_planted_faults_are_found_and_nothing_else(
         ("model", ("PR101", "PR104", "PR201", "PR207"), {"PR101", "PR104", "PR201"}),
         ("model", ("PR103", "PR105", "PR203", "PR204"), {"PR103", "PR105", "PR204"}),
         ("model", ("PR102", "PR106", "PR108"), {"PR102", "PR106", "PR108"}),
+        ("teacher", ("PR108", "PR109"), {"PR108", "PR109"}),
         ("half", ("PR117", "PR118", "PR211", "PR221"), {"PR118", "PR211"}),
         ("experts", ("PR213", "PR301", "PR302", "PR306"), {"PR213", "PR302", "PR306"}),
     ],

@@ -102,6 +102,12 @@ def _first_name(node: ast.expr) -> str:
     return ""
 
 
+def as_operand(file: SourceFile, node: ast.expr) -> str:
+    """The text of an expression, in parentheses where something else binds closer."""
+    closed = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant)
+    return file.source(node) if closed else f"({file.source(node)})"
+
+
 def with_import(file: SourceFile, module: str) -> tuple[Edit, ...]:
     """`import MODULE` behind the imports of a file, where it is not there."""
     imports = [node for node in file.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]

@@ -19,6 +19,11 @@ def edits(file: SourceFile, finding: Finding) -> Iterator[Fix]:
     function = file.function(finding.line)
     if statement is None or function is None:
         return
+    for call in _in_place(statement):
+        assert isinstance(call.func, ast.Attribute)
+        name = call.func.attr
+        text = f"{file.source(call.func.value)}.{name.removesuffix('_')}{_arguments(file, call)}"
+        yield fix([file.replace(call, text)], "change a copy of the sample", "在样本的副本上修改")
     for name in dict.fromkeys(_written(statement)):
         if name not in _assigned(function, statement.lineno):
             continue
@@ -28,6 +33,27 @@ def edits(file: SourceFile, finding: Finding) -> Iterator[Fix]:
                 "copy the sample before it is changed",
                 "修改之前复制样本",
             )
+
+
+def _in_place(statement: ast.stmt) -> Iterator[ast.Call]:
+    """Calls that change what they give on: their result is used, and there is one without the underscore."""
+    if (
+        not isinstance(statement, ast.Assign | ast.Return | ast.AnnAssign)
+        or statement.value is None
+    ):
+        return
+    for node in ast.walk(statement.value):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            if name.endswith("_") and not name.startswith("_") and len(name) > 1:
+                yield node
+
+
+def _arguments(file: SourceFile, call: ast.Call) -> str:
+    """As they are written, with the parentheses."""
+    given = [file.source(item) for item in call.args]
+    given += [f"{item.arg}={file.source(item.value)}" for item in call.keywords]
+    return f"({', '.join(given)})"
 
 
 def _written(statement: ast.stmt) -> Iterator[str]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.conductor.probes.templates import SourceFile, called, fix
-from torchstone.conductor.repairs._trees import nodes_of, scope_at
+from torchstone.conductor.repairs._trees import as_operand, nodes_of, scope_at
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Fix
 
@@ -17,10 +17,7 @@ _KEEPING = ("append", "extend", "add", "appendleft")
 def edits(file: SourceFile, finding: Finding) -> Iterator[Fix]:
     scope = scope_at(file, finding.line)
     for value in _kept(scope):
-        if isinstance(value, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
-            text = f"{file.source(value)}.detach()"
-        else:
-            text = f"({file.source(value)}).detach()"
+        text = f"{as_operand(file, value)}.detach()"
         yield fix(
             [file.replace(value, text)], "keep the value without its graph", "保存不带计算图的值"
         )

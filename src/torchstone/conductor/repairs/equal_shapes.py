@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.conductor.probes.templates import SourceFile, fix
+from torchstone.conductor.repairs._trees import as_operand
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Fix
 
@@ -41,13 +42,7 @@ def edits(file: SourceFile, finding: Finding) -> Iterator[Fix]:
             if isinstance(operand, ast.Constant) or isinstance(other, ast.Constant):
                 continue
             yield fix(
-                [file.replace(operand, _with(file, operand, ending))],
+                [file.replace(operand, f"{as_operand(file, operand)}{ending}")],
                 "give both the same shape",
                 "使两者形状一致",
             )
-
-
-def _with(file: SourceFile, node: ast.expr, ending: str) -> str:
-    plain = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-    text = file.source(node)
-    return f"{text}{ending}" if plain else f"({text}){ending}"

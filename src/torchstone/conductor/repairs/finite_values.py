@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.conductor.probes.templates import SourceFile, called, fix
+from torchstone.conductor.repairs._trees import as_operand
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Fix
 
@@ -21,7 +22,7 @@ def edits(file: SourceFile, finding: Finding) -> Iterator[Fix]:
         if called(node) not in _OF_ZERO or not isinstance(node.func, ast.Attribute):
             continue
         value = node.args[0] if node.args else node.func.value
-        text = f"({file.source(value)}).clamp_min({_SMALL})"
+        text = f"{as_operand(file, value)}.clamp_min({_SMALL})"
         yield fix([file.replace(value, text)], "keep the argument above zero", "使参数大于零")
     for node in file.nodes(finding.line, ast.BinOp):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):

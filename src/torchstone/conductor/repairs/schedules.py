@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from torchstone.conductor.probes.templates import Function, SourceFile, called, fix
 from torchstone.conductor.repairs._trees import (
+    as_operand,
     loops_around,
     nodes_of,
     owner_of,
@@ -95,12 +96,7 @@ def _scale(file: SourceFile, schedule: Made, call: Called, is_long: bool) -> Ite
     length = _length_of(schedule.call)
     if length is None:
         return
-    text = file.source(length)
-    text = (
-        text
-        if isinstance(length, ast.Name | ast.Attribute | ast.Call | ast.Constant)
-        else f"({text})"
-    )
+    text = as_operand(file, length)
     factors = [*(_group_sizes(file, call) if is_long else ()), *_rounds(file, schedule, call)]
     sign = "//" if is_long else "*"
     for factor in dict.fromkeys(factors):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchstone.conductor.probes.templates import Function, SourceFile, called, fix
-from torchstone.conductor.repairs._trees import Loop, nodes_of, samples_in
+from torchstone.conductor.repairs._trees import Loop, as_operand, nodes_of, samples_in
 from torchstone.core.finding import Finding
 from torchstone.core.fix import Edit, Fix
 
@@ -39,9 +39,9 @@ def _by_parts(
         ends = _divisions(file, function, item)
         if ratio is None or not ends:
             continue
-        above, below = file.source(ratio.left), file.source(ratio.right)
+        below = file.source(ratio.right)
         changes = [
-            file.replace(ratio, above),
+            file.replace(ratio, as_operand(file, ratio.left)),
             file.insert_after(item, f"{_COUNT} += float({below})"),
             file.insert_before(loop.lineno, f"{_COUNT} = 0.0"),
             *(file.replace(end.right, _COUNT) for end in ends),
@@ -66,7 +66,7 @@ def _by_samples(
         if not ends or (isinstance(item.value, ast.Constant) and item.value.value == 1):
             continue
         changes += [
-            file.replace(item.value, f"({file.source(item.value)}) * {samples}"),
+            file.replace(item.value, f"{as_operand(file, item.value)} * {samples}"),
             *(file.replace(end.right, _COUNT) for end in ends),
         ]
     if changes:
@@ -90,7 +90,7 @@ def _of_lists(file: SourceFile, function: Function, loop: Loop) -> Iterator[Fix]
         ends = [item for item in nodes_of(function) if _is_mean_of(file, item, name)]
         if ends:
             changes = [
-                file.replace(node.args[0], f"({file.source(node.args[0])}) * {samples}"),
+                file.replace(node.args[0], f"{as_operand(file, node.args[0])} * {samples}"),
                 file.insert_after(loop.body[-1], f"{_COUNT} += {samples}"),
                 file.insert_before(loop.lineno, f"{_COUNT} = 0"),
             ]

@@ -116,9 +116,13 @@ class TrainingRecorder:
         for state in () if self.quiet else _dictionaries(event.value):
             known = self._states.get(id(state))
             steps = len(self.run.steps) - known.step if known else 0
-            self.run.saved_states += known is not None
+            self.run.saved_states += known is not None or self._is_like_one_taken(state)
             if known and steps and _shares_memory(known.module, state):
                 self.run.moved_states.append(MovedState(known.place, self.places.own(2), steps))
+
+    def _is_like_one_taken(self, state: dict[Any, Any]) -> bool:
+        """Whether a dictionary has the names of a state that was taken: a copy of it."""
+        return any(known.state.keys() == state.keys() for known in self._states.values())
 
     def _watch_autocast(self) -> None:
         """Asked of the arguments: without a GPU a region of one is off."""

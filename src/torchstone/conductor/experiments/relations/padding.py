@@ -169,7 +169,7 @@ def _wide(item: torch.Tensor, padded: Padded, more: int) -> torch.Tensor:
 
 
 def find_padding(call: Call) -> Padded | None:
-    """Lengths, or a mask, beside tensors whose second axis they speak of."""
+    """Lengths, a mask or the number of an embedding for padding, beside tensors whose second axis they speak of."""
     values = [value for name, value in call.arguments.items() if name != "self"]
     tensors = [
         item
@@ -177,12 +177,34 @@ def find_padding(call: Call) -> Padded | None:
         for item in tree_leaves([value, *_fields(value)])
         if torch.is_tensor(item)
     ]
+    pads = sorted(set(_padding_ids(values + [call.arguments.get("self")])))
     for item in tensors:
-        for lengths in _lengths(item):
+        for lengths in (*_lengths(item), *_lengths_by_ids(item, pads)):
             padded = _checked(lengths, tensors)
             if padded is not None:
                 return padded
     return None
+
+
+def _padding_ids(values: list[Any]) -> Iterator[int]:
+    """What embeddings call padding."""
+    for value in values:
+        for module in value.modules() if isinstance(value, nn.Module) else ():
+            if (
+                isinstance(module, nn.Embedding | nn.EmbeddingBag)
+                and module.padding_idx is not None
+            ):
+                yield module.padding_idx
+
+
+def _lengths_by_ids(item: torch.Tensor, pads: list[int]) -> Iterator[torch.Tensor]:
+    """Of rows of numbers that end in the one for padding."""
+    if item.dim() == 2 and not item.is_floating_point() and item.dtype is not torch.bool:
+        for pad in pads:
+            kept = item != pad
+            lengths = kept.sum(1)
+            if torch.equal(kept, torch.arange(item.shape[1])[None, :] < lengths[:, None]):
+                yield lengths
 
 
 def _lengths(item: torch.Tensor) -> Iterator[torch.Tensor]:

@@ -83,13 +83,21 @@ def _asked(subject: Subject, call: Call, sizes: set[int]) -> Asked | None:
     if max(map(difference, whole, again)) > tolerance:
         return None  # it draws random numbers
     pairs = [
-        (one[: batch // 2], other)
+        (_first_half(one, other), other)
         for one, other in zip(whole, half, strict=True)
-        if one.dim() and one.shape[0] == batch and other.shape[0] == batch // 2
+        if one.dim() and one.shape[0] == batch and other.shape[:1] == (batch // 2,)
     ]
+    pairs = [(one, other) for one, other in pairs if one.shape == other.shape]
     if not pairs or not any(bool(one.std(dim=0).any()) for one, _ in pairs if len(one) > 1):
         return None  # equal for all samples: nothing could differ
     return Asked(max(difference(one, other) for one, other in pairs), tolerance, batch)
+
+
+def _first_half(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """What belongs to the samples of the half: of a table of all against all the corner."""
+    if one.dim() != other.dim():
+        return one[: len(other)]
+    return one[tuple(slice(side) for side in other.shape)]
 
 
 def batch_of(call: Call, sizes: set[int]) -> int:

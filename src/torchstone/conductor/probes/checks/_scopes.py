@@ -11,9 +11,16 @@ Way = tuple[tuple[str, str], ...]
 
 
 def training_calls(run: Recording) -> Iterator[TopCall]:
-    """Calls of models that come by a way on which outputs go backward."""
+    """Calls of models that come by a way on which outputs go backward; not those without gradients, as of a
+    teacher beside its student."""
     ways = training_ways(run)
-    return (call for call in run.of(TopCall) if call.way in ways)
+    return (call for call in run.of(TopCall) if call.way in ways and call.grad)
+
+
+def teaching_calls(run: Recording) -> Iterator[TopCall]:
+    """Calls without gradients that come by a way on which other outputs go backward."""
+    ways = training_ways(run)
+    return (call for call in run.of(TopCall) if call.way in ways and not call.grad)
 
 
 def evaluation_calls(run: Recording) -> Iterator[TopCall]:

@@ -129,6 +129,8 @@ class TopCall(Event):
     grad: bool
     stack: tuple[Place, ...] = ()
     """The lines that led to the call, the innermost first."""
+    weights: float = 0.0
+    """The sum of the first parameter, where the call has no gradients: it tells whether they change."""
 
     @property
     def way(self) -> tuple[tuple[str, str], ...]:

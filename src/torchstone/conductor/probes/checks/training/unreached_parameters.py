@@ -13,10 +13,10 @@ from torchstone.conductor.probes.checks._scopes import training_calls
 from torchstone.conductor.probes.checks._text import IN_THE_RUN
 from torchstone.conductor.probes.harvest.recording import OptimizerStep, Recording
 from torchstone.conductor.probes.rules import ProbeRule, Shown, number
-from torchstone.conductor.probes.templates import SourceFile, fix, offered
+from torchstone.conductor.probes.templates import SourceFile, called, fix, offered
 from torchstone.core.finding import Severity
 from torchstone.core.fix import Fix
-from torchstone.core.place import Place
+from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
 
 RULE = ProbeRule(
@@ -52,7 +52,8 @@ def check(run: Recording) -> Iterator[Shown]:
             key = (place.path, f"{place.line}{lonely}")
             if place and key not in told:
                 told.add(key)
-                yield _shown(run, name, place, lonely, len(steps))
+                owner = run.made_at.get(id(model), NOWHERE) if lonely else NOWHERE
+                yield _shown(run, name, place, lonely, len(steps), (owner, type(model).__name__))
 
 
 def _siblings_learn(model: nn.Module, name: str, known: set[int]) -> bool:
@@ -98,14 +99,56 @@ def _line_in(run: Recording, kind: type, attribute: str) -> Place:
     return Place("", 0)
 
 
-def _shown(run: Recording, name: str, place: Place, lonely: bool, steps: int) -> Shown:
+def _shown(
+    run: Recording, name: str, place: Place, lonely: bool, steps: int, made: tuple[Place, str]
+) -> Shown:
     what = (
         Text("{name} is in no optimizer", "{name} 不属于任何优化器") if lonely
         else Text("{name} got no gradient in {steps} steps", "{name} 在 {steps} 步中没有得到梯度")
     )  # fmt: skip
     return Shown(RULE, place, what, {"name": name, "steps": str(steps)},
                  (number("optimizer steps seen", "观察的更新次数", steps, "", IN_THE_RUN),),
-                 offered(run.root, place, _all_parameters) if lonely else ())  # fmt: skip
+                 _fixes(run, place, made) if lonely else ())  # fmt: skip
+
+
+def _fixes(run: Recording, place: Place, made: tuple[Place, str]) -> tuple[Fix, ...]:
+    def with_model(file: SourceFile, at: Place) -> Iterator[Fix]:
+        yield from _with_model(file, at, *made)
+
+    return offered(run.root, place, _all_parameters, with_model)
+
+
+def _with_model(file: SourceFile, place: Place, made_at: Place, kind: str) -> Iterator[Fix]:
+    """`SGD(params)` becomes `SGD([*params, *model.parameters()])`, where the model has a name there."""
+    name = _name_given(file, made_at, kind) if made_at.path == place.path else ""
+    same_scope = file.function(made_at.line) is file.function(place.line)
+    statement = file.statement(place.line)
+    calls = (
+        [node for node in ast.walk(statement) if isinstance(node, ast.Call)] if statement else []
+    )
+    first = calls[0].args[0] if calls and calls[0].args else None
+    if not name or not same_scope or first is None or isinstance(first, ast.List):
+        return
+    text = f"[*{file.source(first)}, *{name}.parameters()]"
+    yield fix(
+        [file.replace(first, text)],
+        "give the optimizer its parameters too",
+        "将其参数一并交给优化器",
+    )
+
+
+def _name_given(file: SourceFile, made_at: Place, kind: str) -> str:
+    """The name to which the line that makes a model assigns it."""
+    statement = file.statement(made_at.line)
+    if not isinstance(statement, ast.Assign):
+        return ""
+    target, value = statement.targets[0], statement.value
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    values = value.elts if isinstance(value, ast.Tuple) else [value]
+    for one, made in zip(targets, values, strict=False):
+        if any(isinstance(node, ast.Call) and called(node) == kind for node in ast.walk(made)):
+            return file.source(one)
+    return ""
 
 
 def _all_parameters(file: SourceFile, place: Place) -> Iterator[Fix]:

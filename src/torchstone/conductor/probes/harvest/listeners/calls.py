@@ -101,6 +101,12 @@ def _keep_fresh(hooks: Hooks, module: nn.Module) -> None:
         )
 
 
+def _sum_of_weights(module: nn.Module) -> float:
+    first = next(module.parameters(), None)
+    plain = first is not None and first.device.type == "cpu" and first.is_floating_point()
+    return float(first.detach().double().sum()) if first is not None and plain else 0.0
+
+
 def _record_call(
     hooks: Hooks, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
 ) -> Any:
@@ -122,8 +128,12 @@ def _record_call(
         if not module.training:
             hooks.loops.count()
         hooks.tokens.extend([item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1])
-        hooks.note(TopCall(place, hooks.run.steps, id(module), module.training,
-                           torch.is_grad_enabled(), hooks.where.stack(3)))  # fmt: skip
+        grad = torch.is_grad_enabled()
+        weights = 0.0 if grad else _sum_of_weights(module)
+        stack = hooks.where.stack(3)
+        hooks.note(
+            TopCall(place, hooks.run.steps, id(module), module.training, grad, stack, weights)
+        )
     with hooks.inside_call(module, top):
         output = call(module, *args, **kwargs)
     if not hooks.quiet and torch.is_grad_enabled() and hooks.run.steps < TRACED_STEPS:
