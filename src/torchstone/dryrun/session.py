@@ -70,8 +70,8 @@ class OutermostCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterFaked:
-    """A fake parameter stands for a real tensor from now on."""
+class TensorFaked:
+    """A fake tensor stands for a real one from now on: for a parameter, or for values that are not known."""
 
     real: torch.Tensor
     fake: torch.Tensor
@@ -88,8 +88,8 @@ class BatchUsed:
     evaluation_forwards: int
 
 
-RunEvent = OutermostCall | ParameterFaked | BatchUsed
-R = TypeVar("R", OutermostCall, ParameterFaked, BatchUsed)
+RunEvent = OutermostCall | TensorFaked | BatchUsed
+R = TypeVar("R", OutermostCall, TensorFaked, BatchUsed)
 
 
 @dataclass(frozen=True)

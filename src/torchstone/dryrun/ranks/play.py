@@ -41,7 +41,7 @@ from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.fakes.lazy import make_mode
-from torchstone.dryrun.session import ParameterFaked
+from torchstone.dryrun.session import TensorFaked
 from torchstone.dryrun.settings import WALL_FACTOR, ScriptSettings
 from torchstone.dryrun.world import World, run_program
 from torchstone.observe.compat.autograd_engine import start_engine
@@ -236,7 +236,6 @@ def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:
     replicas = Replicas(world.session, uniform, provenance, world.answers.is_stale)
     answers = world.answers
     answers.observers.append(provenance.observe)
-    answers.blank = set()
     link.on_exchanged = replicas.exchanged
     follow_broadcasts(replicas)
 
@@ -245,11 +244,10 @@ def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:
         if not answers.is_blank(real):
             provenance.adopt(real, fake)
 
-    answers.with_choices = Choices(provenance.of).replace
+    answers.play_rank(Choices(provenance.of).replace)
     session = world.session
     session.answer(replace(session.asks, number_of=provenance.of, give_number=provenance.set))
-    answers.on_replaced = stands_in
-    session.subscribe(ParameterFaked, lambda event: stands_in(event.real, event.fake))
+    session.subscribe(TensorFaked, lambda event: stands_in(event.real, event.fake))
 
 
 def _set_environment(settings: ScriptSettings) -> None:

@@ -66,15 +66,16 @@ def answer_module(session: Session, cuda: PretendCuda) -> None:
         return torch.device(device).index or 0
 
     def set_device(device: Any) -> None:
-        cuda.current = cuda.numbered(index_of(device)).index or 0
+        cuda.choose(cuda.numbered(index_of(device)).index or 0)
 
     @contextlib.contextmanager
     def device_context(device: Any = None) -> Any:
-        before, cuda.current = cuda.current, max(0, index_of(device))
+        before = cuda.current
+        cuda.choose(max(0, index_of(device)))
         try:
             yield
         finally:
-            cuda.current = before
+            cuda.choose(before)
 
     values: dict[str, Any] = {
         "is_available": lambda: True,

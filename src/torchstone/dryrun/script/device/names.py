@@ -20,6 +20,10 @@ class PretendCuda:
         self.count = given.local_ranks() if given.play_ranks else max(1, given.devices)
         self.current = 0
 
+    def choose(self, index: int) -> None:
+        """This device is the current one from now on."""
+        self.current = index
+
     def mapped(self, value: Any) -> Any:
         """`cuda` in any spelling as the pretend device; all else as it is."""
         named: Any = value

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.session import ParameterFaked, Session, is_fake
+from torchstone.dryrun.session import Session, TensorFaked, is_fake
 from torchstone.observe.compat.backends import FAKE_DEVICE
 from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
@@ -70,7 +70,7 @@ def fake_parameters(session: Session) -> None:
             real = data.detach()
             data = (fake_input if _has_own_storage(real) else make_fake)(session.mode, real)
             if data is not real:
-                session.report(ParameterFaked(real, data))
+                session.report(TensorFaked(real, data))
         return original(cls, data, requires_grad)
 
     put(nn.Parameter, "__new__", new)
