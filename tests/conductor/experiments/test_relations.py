@@ -120,6 +120,7 @@ FAULTS = {
     "EX108": {"average": "a.lerp_(b, -0.01)"},
     "EX127": {"average": "a.lerp_(b, self.decay)"},
     "EX109": {"start": "20"},
+    "EX128": {"loss": "nn.functional.nll_loss(model(x).softmax(-1), y)"},
     "EX110": {"total": "4", "step": "(epoch == 0 and scheduler.step())"},
     "EX112": {"loss": "loss_of(model, x, y) + unread(model, x)"},
     "EX113": {"width": "8, dropout=0.1"},
@@ -144,7 +145,7 @@ def test_a_clean_program_keeps_every_relation(tmp_path: Path) -> None:
 
 
 GROUPS = (
-    ("EX101",), ("EX102", "EX112", "EX109"), ("EX103", "EX127"), ("EX106", "EX114"), ("EX110",),
+    ("EX101",), ("EX102", "EX112", "EX109"), ("EX103", "EX127"), ("EX106", "EX114"), ("EX110", "EX128"),
     ("EX104", "EX105", "EX107", "EX108", "EX113", "EX115"),
 )  # fmt: skip
 """Faults that do not hide each other share a program."""

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from torchstone import check
+from torchstone.conductor.checkpoints import decide
 from torchstone.conductor.probes.run import Subject, probe
 from torchstone.conductor.project.survey import survey
+from torchstone.conductor.scenarios import all_scenarios
 from torchstone.core.finding import Finding
 
 HOME = Path(__file__).parents[3] / "examples" / "review"
@@ -47,6 +50,25 @@ def test_planted_faults_are_found(example: Example) -> None:
         probes = [rule for rule in fault["rules"] if rule.startswith("PR")]
         if probes and probes != ["PR402"]:  # equal data on all ranks hides that they drift apart
             assert any((rule, fault["file"]) in found for rule in probes), fault
+
+
+def test_every_planted_checkpoint_turns_red_and_those_of_the_twin_do_not(example: Example) -> None:
+    scenario = example.name.replace("_", "-")
+    planted = json.loads((HOME / f"{example.name}.faults.json").read_text("utf-8"))
+    states = {}
+    for number, checkpoint in enumerate(all_scenarios()[scenario].CHECKPOINTS, 1):
+        here = [fault for fault in planted if fault["checkpoint"] == number]
+        shown = any(rule.startswith(("PR", "TS")) for fault in here for rule in fault["rules"])
+        for name, found in (
+            (example.name, example.findings),
+            (f"{example.name}_clean", example.on_twin),
+        ):
+            read = check([str(HOME / name)]).findings
+            decided = decide(scenario, checkpoint, (*found, *read), ("probes", "lint"), ())
+            states[name, number] = decided.state == "bad"
+        # what only dry runs of several ranks show is planted, and tested, elsewhere
+        assert states[example.name, number] or not shown, (number, here)
+    assert not any(red for (name, _), red in states.items() if name.endswith("_clean")), states
 
 
 def test_clean_twins_are_left_alone(example: Example) -> None:

@@ -337,4 +337,80 @@ GROUP = Case(
         "(F.mse_loss(model(x[rows]), model(x[rows]).detach()) / 2).backward()",
     ),
 )  # fmt: skip
-CASES = (CRASH, AVERAGE, METRIC, NORM, HANDED_IN, SUM, GROUP)
+SHARE = Case(
+    "shares of an average", "experiments", "EX127",
+    AVERAGE.program.replace(AVERAGE.faulty, "mine.mul_(1 - self.decay).add_(new, alpha=self.decay)"),
+    "mine.mul_(1 - self.decay).add_(new, alpha=self.decay)",
+    "mine.mul_(self.decay).add_(new, alpha=1 - self.decay)",
+    (
+        "mine.mul_(0.5).add_(new, alpha=0.5)",
+        "mine.copy_(new)",
+        "mine.mul_(self.decay)",
+        "mine.mul_(self.decay).sub_(new, alpha=1 - self.decay)",
+    ),
+)  # fmt: skip
+PADDING = Case(
+    "a mean over padding", "experiments", "EX117",
+    '''import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+X, Y = torch.randint(1, 20, (48, 7)), torch.randint(3, (48,))
+X[torch.arange(7)[None] >= torch.randint(2, 8, (48,))[:, None]] = 0
+X[::8] = torch.randint(1, 20, (6, 7))
+
+
+class Texts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 6, padding_idx=0)
+        self.out = nn.Linear(6, 3)
+
+    def forward(self, tokens):
+        states = self.embed(tokens)
+        seen = (tokens != 0).unsqueeze(-1).float()
+        pooled = states.mean(1)
+        return self.out(pooled)
+
+
+def main():
+    model = Texts()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(6):
+        x, y = X[step * 8 : step * 8 + 8], Y[step * 8 : step * 8 + 8]
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+''',
+    "pooled = states.mean(1)",
+    "pooled = (states * seen).sum(1) / seen.sum(1)",
+    (
+        "pooled = (states * (1 - seen)).sum(1) / (1 - seen).sum(1).clamp_min(1)",
+        "pooled = states.mean(1) * 0",
+        "pooled = (states * seen).mean(1)",
+        "pooled = torch.zeros_like(states[:, 0])",
+    ),
+)  # fmt: skip
+PROBABILITIES = Case(
+    "probabilities for a loss", "experiments", "EX128",
+    LOOP.format(body='''        given = model(x).softmax(-1)
+        loss = F.cross_entropy(given, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()'''),
+    "given = model(x).softmax(-1)",
+    "given = model(x)",
+    (
+        "given = model(x).softmax(-1) * 1.0",
+        "given = (model(x).softmax(-1) + 0).clone()",
+        "given = model(x).exp() / model(x).exp().sum(-1, keepdim=True)",
+        "continue",
+    ),
+)  # fmt: skip
+CASES = (CRASH, AVERAGE, METRIC, NORM, HANDED_IN, SUM, GROUP, SHARE, PADDING, PROBABILITIES)

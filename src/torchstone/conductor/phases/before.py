@@ -15,9 +15,9 @@ from torchstone.core.finding import Finding
 from torchstone.core.report import Report
 
 SHOWN = ("dryrun", "probes", "experiments", "checks", "tests")
-SHOWN_BY_CALLS = ("DR6", "PR4")
-"""Families of rules that compare which calls the ranks make, or whether ranks are equal: a wrong fix can
-make the right calls with the wrong values, so that their silence proves nothing."""
+SHOWN_BY_CALLS = ("DR6", "PR4", "DR204")
+"""Rules that compare which calls are made, whether ranks are equal, or what made a value: a wrong fix can make the
+right calls with the wrong values, or by others, so that their silence proves nothing."""
 _CRASH_ON_ALL_RANKS = "DR600"
 _NEAR = 8
 """Lines: a cause and what a run shows of it stand in one function."""

@@ -192,6 +192,11 @@ def was_decided(item: Finding, then: Report, now: Report) -> bool:
 
 
 def _why_unproven(own: list[Finding]) -> Text:
+    if any(item.rule.startswith("DR2") for item in own):
+        return Text(
+            "what made the values is no longer reported, but no run has looked at the values themselves",
+            "值的来源不再被报告，但尚无运行检查这些值本身",
+        )
     if any(item.tool in SHOWN for item in own):
         return Text(
             "the ranks no longer part, but no run has compared their values with those of one process",

@@ -98,7 +98,9 @@ class Search:
         """One change on top of the accepted ones; proven, it is accepted itself. Where it is not, the other changes
         of our own tools are tried; gives the first that is proven, else the one that was chosen."""
         own = [way for way in others if way.edits and way.provable and not way.by]
-        for way in (solution, *(own[:_MOST_OTHERS] if solution.edits else ())):
+        # who submits a change wants to hear what became of it
+        further = own[:_MOST_OTHERS] if solution.edits and not solution.by else []
+        for way in (solution, *further):
             verdict, tree = self._judge(problem, way)
             self.verdicts[way.id] = replace(verdict, on_top_of=tuple(self.base.parts))
             if verdict.state == "proven" and tree is not None:

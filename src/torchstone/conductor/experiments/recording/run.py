@@ -75,6 +75,16 @@ class Broadcast:
 
 
 @dataclass(frozen=True, slots=True)
+class LossInput:
+    """What a loss was given, by its values."""
+
+    place: Place
+    loss: str
+    kind: str
+    """`probabilities`, `log-probabilities` or `other`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Classification:
     """A mean loss over classes, before the first update."""
 
@@ -117,6 +127,7 @@ class Run:
     """Loaders whose batch was the last one before a backward pass."""
     broadcasts: list[Broadcast] = field(default_factory=list)
     first_classification: Classification | None = None
+    loss_inputs: list[LossInput] = field(default_factory=list)
     restores: list[Place] = field(default_factory=list)
     """Calls of load_state_dict whose tensors are the module's own: they restore nothing."""
     saved_states: int = 0

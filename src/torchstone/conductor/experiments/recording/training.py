@@ -20,6 +20,7 @@ from torchstone.conductor.experiments.recording.run import (
     Classification,
     Loader,
     Loss,
+    LossInput,
     MovedState,
     Run,
     Schedule,
@@ -288,8 +289,21 @@ def _is_own(module: nn.Module, state: Any) -> bool:
     return bool(tensors) and all(a.data_ptr() == b.data_ptr() for a, b in tensors)
 
 
+_LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "kl_div",
+    "binary_cross_entropy_with_logits",
+)
+"""Those that take logits or logarithms and cannot tell other numbers by themselves."""
+_MOST_LOSS_INPUTS = 64
+_SUMS = 1e-3
+"""Of probabilities in float32, and in half precision with as many classes as are usual."""
+
+
 class CallNotes(CallMode):
-    """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake, and the first loss over classes."""
+    """Notes arithmetic between (n, 1) and (n,) in which a gradient is at stake, the first loss over classes, and
+    the kind of numbers that losses get."""
 
     def __init__(self, run: Run, places: Where) -> None:
         super().__init__()
@@ -300,10 +314,17 @@ class CallNotes(CallMode):
         if name in _STRETCHING and len(args) > 1 and _is_table(args[0], args[1]):
             left, right = tuple(args[0].shape), tuple(args[1].shape)
             self._run.broadcasts.append(Broadcast(self._places.own(2), name, left, right))
+        if name in _LOSSES and len(self._run.loss_inputs) < _MOST_LOSS_INPUTS:
+            self._note_loss_input(name, args[0] if args else kwargs.get("input"))
         result = func(*args, **kwargs)
         if func is nn.functional.cross_entropy and self._run.first_classification is None:
             self._note_first_loss(result, args, kwargs)
         return result
+
+    def _note_loss_input(self, name: str, given: Any) -> None:
+        if isinstance(given, torch.Tensor) and given.requires_grad and given.numel():
+            place = self._places.own(2)
+            self._run.loss_inputs.append(LossInput(place, name, _kind_of(name, given.detach())))
 
     def _note_first_loss(self, loss: Any, args: Any, named: dict[str, Any]) -> None:
         logits = args[0] if args else named.get("input")
@@ -316,6 +337,22 @@ class CallNotes(CallMode):
             self._run.first_classification = Classification(
                 float(loss.detach()), logits.shape[1], self._places.own(2)
             )
+
+
+def _kind_of(loss: str, values: torch.Tensor) -> str:
+    """By the values: what is positive and sums to one over the classes, or the logarithm of that."""
+    values = values.double()
+    low, high = float(values.min()), float(values.max())
+    if loss == "binary_cross_entropy_with_logits":
+        return "probabilities" if low >= 0 and high <= 1 else "other"
+    axis = 1 if values.dim() > 1 and loss != "kl_div" else -1
+    if values.shape[axis] < 2:
+        return "other"
+    for kind, positive in (("probabilities", values), ("log-probabilities", values.exp())):
+        sums = positive.sum(axis)
+        if float(positive.min()) >= 0 and float((sums - 1).abs().max()) < _SUMS:
+            return kind
+    return "other"
 
 
 def _is_table(one: Any, other: Any) -> bool:

@@ -87,7 +87,7 @@ def examine(subject: Subject) -> Examined:
         found = _examine_call(subject, call)
         if found is not None:
             shown += found.shown
-            asked |= {AVERAGE.id, SWAPPED.id} if found.has_setting else {AVERAGE.id}
+            asked |= {AVERAGE.id, SWAPPED.id} if found.follows else {AVERAGE.id}
     broken = {item.rule.id for item in shown}
     return Examined(tuple(shown), bool(asked), tuple(sorted(asked - broken)))
 
@@ -97,8 +97,8 @@ class Judged:
     """What one call shows."""
 
     shown: list[Shown]
-    has_setting: bool
-    """It says how much of the average it keeps."""
+    follows: bool
+    """It keeps as much of the average as one of its settings says."""
 
 
 def _examine_call(subject: Subject, call: Call) -> Judged | None:
@@ -122,8 +122,13 @@ def _examine_call(subject: Subject, call: Call) -> Judged | None:
             if subject.replay(call, arguments).error:
                 return None
             distances.append(_distances(pair.target, fixed))
-        shown = _judge(call, pair, start) or _judge_share(call, settings, distances)
-        return Judged(shown, bool(settings))
+        shares = _shares(distances)
+        shown = _judge(call, pair, start) or _judge_share(call, settings, shares)
+        follows = any(
+            shares and all(abs(share - value) <= _SAME_SHARE * value for share in shares)
+            for value in settings.values()
+        )
+        return Judged(shown, follows)
     return None
 
 
@@ -184,16 +189,17 @@ def _distances(one: Tensors, other: Tensors) -> list[float]:
     return [float((one[name].double() - other[name].double()).norm()) for name in other]
 
 
-def _judge_share(
-    call: Call, settings: Mapping[str, float], distances: Sequence[list[float]]
-) -> list[Shown]:
-    """What each of the first calls keeps of the distance, against the settings."""
-    pairs = list(itertools.pairwise(distances[: _FIRST_CALLS + 1]))
+def _shares(distances: Sequence[list[float]]) -> list[float]:
+    """What each of the first calls keeps of the distance, in the middle of all tensors."""
     shares = [
         [new / old for old, new in zip(before, after, strict=True) if old > 0]
-        for before, after in pairs
+        for before, after in itertools.pairwise(distances[: _FIRST_CALLS + 1])
     ]
-    kept = [statistics.median(one) for one in shares if one]
+    return [statistics.median(one) for one in shares if one]
+
+
+def _judge_share(call: Call, settings: Mapping[str, float], kept: Sequence[float]) -> list[Shown]:
+    """What is kept against the settings."""
     for name, value in settings.items():
         swapped = [abs(share - (1 - value)) <= _SAME_SHARE * value for share in kept]
         if len(kept) == _FIRST_CALLS and all(swapped) and 1 - value < value / 2:

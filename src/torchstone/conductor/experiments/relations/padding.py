@@ -96,10 +96,13 @@ def _change(subject: Subject, call: Call) -> float | None:
     plain = _run(subject, call, padded, 0, seed=0)
     again = _run(subject, call, padded, 0, seed=1)
     wide = _run(subject, call, padded, _MORE, seed=0)
+    moved = _run(subject, call, padded, 0, seed=0, is_moved=True)
     if not plain or len(plain) != len(wide) or len(again) != len(plain):
         return None
     if max(map(difference, plain, again)) > _TOLERANCE:
         return None  # it draws random numbers
+    if len(moved) == len(plain) and not any(map(difference, plain, moved)):
+        return None  # it does not depend on what is there: a constant is right with any padding
     sizes = [
         size
         for one, other in zip(plain, wide, strict=True)
@@ -119,11 +122,16 @@ def _compare(one: torch.Tensor, other: torch.Tensor, padded: Padded) -> float | 
     return difference(one[real], other[:, : padded.width][real])
 
 
-def _run(subject: Subject, call: Call, padded: Padded, more: int, seed: int) -> list[torch.Tensor]:
+def _run(
+    subject: Subject, call: Call, padded: Padded, more: int, seed: int, is_moved: bool = False
+) -> list[torch.Tensor]:
+    """Results with more padding; `is_moved`: with other values at the first place of each row."""
     given = call.copy()
     if given is None:
         return []
     arguments = {name: _widened(value, padded, more) for name, value in given.items()}
+    if is_moved:
+        arguments = {name: _moved(value, padded) for name, value in arguments.items()}
     for value in arguments.values():
         if isinstance(value, nn.Module):
             value.eval()
@@ -139,6 +147,17 @@ def _run(subject: Subject, call: Call, padded: Padded, more: int, seed: int) -> 
 def _fields(value: Any) -> list[Any]:
     known = isinstance(value, nn.Module | torch.Tensor | type) or not hasattr(value, "__dict__")
     return [] if known else list(vars(value).values())
+
+
+def _moved(value: Any, padded: Padded) -> Any:
+    if not isinstance(value, torch.Tensor) or value.dim() < 2 or value.dtype is torch.bool:
+        return value
+    if tuple(value.shape[:2]) != (padded.batch, padded.width):
+        return value
+    changed = value.clone()
+    first = changed[:, 0]
+    changed[:, 0] = -first if value.is_floating_point() else first.roll(1, 0)
+    return changed
 
 
 def _widened(value: Any, padded: Padded, more: int) -> Any:
