@@ -469,3 +469,9 @@ GUESSED = "class A:\n    def go(self): pass\nclass B:\n    def go(self): pass\n"
 def test_values_are_followed(text: str, called: set[str]) -> None:
     found = {to.removeprefix("a.py:") for _, to in calls(program_of(a=text))}
     assert found == called
+
+
+def test_a_function_that_only_goes_backward_is_no_step_of_its_own() -> None:
+    text = "def f(loss):\n    loss.backward()\n    go()\ndef go(): pass\ndef g(loss, optimizer):\n    loss.backward()\n"
+    program = program_of(a=text + "    optimizer.step()\n    run()\ndef run(): pass\n")
+    assert {key.scope for key in program.steps.functions} == {"g", "run"}

@@ -219,3 +219,28 @@ def test_calls_that_open_a_region(text: str, opens: bool) -> None:
     scene = scene_of(f"import torch\n{text}\n")
     [call] = scene.all(ast.Call)
     assert (autocast_call(scene, call) is not None) is opens
+
+
+@pytest.mark.parametrize(("calls", "known"), [(60, True), (61, False)])
+def test_a_function_that_is_called_in_too_many_places_is_not_known(calls: int, known: bool) -> None:
+    inside = "    f()\n" * calls
+    scene = scene_of(f"{HEAD}def f():\n    here()\nwith torch.no_grad():\n{inside}")
+    assert region(scene, "here").no_grad is known
+
+
+@pytest.mark.parametrize(("files", "known"), [(11, True), (12, False)])
+def test_a_function_that_is_called_in_too_many_files_is_not_known(files: int, known: bool) -> None:
+    others = {
+        f"use{number}.py": "import torch\nfrom sample import f\nwith torch.no_grad():\n    f()\n"
+        for number in range(files)
+    }
+    scene = scene_of("import torch\ndef f():\n    here()\n", others=others)
+    assert region(scene, "here").no_grad is known
+
+
+@pytest.mark.parametrize(("depth", "known"), [(1, True), (2, True), (3, True), (4, False)])
+def test_callers_are_followed_three_functions_up(depth: int, known: bool) -> None:
+    rows = ["def f0():\n    here()"]
+    rows += [f"def f{number}():\n    f{number - 1}()" for number in range(1, depth)]
+    scene = scene_of(HEAD + "\n".join(rows) + f"\nwith torch.no_grad():\n    f{depth - 1}()\n")
+    assert region(scene, "here").no_grad is known
