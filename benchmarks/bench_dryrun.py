@@ -22,9 +22,9 @@ def wrong_calls() -> tuple[Counter[str], list[str], list[str]]:
 
     from torchstone.dryrun.script.fakes.answers import Answers
     from torchstone.dryrun.script.fakes.lazy import make_fake, make_mode
-    from torchstone.dryrun.script.session import Session
-    from torchstone.dryrun.script.settings import ScriptSettings
-    from torchstone.dryrun.script.world import quiet_torch
+    from torchstone.dryrun.session import Session
+    from torchstone.dryrun.settings import ScriptSettings
+    from torchstone.dryrun.world import quiet_torch
 
     quiet_torch()
     warnings.simplefilter("ignore")

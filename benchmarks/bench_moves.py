@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from torchstone.dataflow import EnhancedTracer, OptimizerManager, PipelineMigrator
-from torchstone.dataflow.placement.profile import DeviceProfile
+from torchstone.dataflow.device.profile import DeviceProfile
 
 ROOT = Path(__file__).parent.parent
 CALLS = 500

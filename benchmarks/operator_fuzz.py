@@ -32,9 +32,9 @@ from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.fakes.conversions import answer_conversions
 from torchstone.dryrun.script.fakes.lazy import make_fake, make_mode
-from torchstone.dryrun.script.session import Session
-from torchstone.dryrun.script.settings import ScriptSettings
-from torchstone.dryrun.script.world import quiet_torch
+from torchstone.dryrun.session import Session
+from torchstone.dryrun.settings import ScriptSettings
+from torchstone.dryrun.world import quiet_torch
 
 SAMPLES = 6
 """Samples of each operator; most have a dozen that differ in one flag."""

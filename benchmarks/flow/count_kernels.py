@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from torchstone.dataflow.device.kernel_count import KernelCount
 from torchstone.dataflow.migration import catalogue, wrapper
 from torchstone.dataflow.migration.contexts import Placement
-from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
+from torchstone.dataflow.migration.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof import kernels
 from torchstone.dataflow.migration.proof.kernels import KernelCounter
 from torchstone.dataflow.migration.specification import OpSpec, Refusal
-from torchstone.dataflow.placement.kernel_count import KernelCount
 from torchstone.dataflow.plan import MigrationPlan
 
 DRAWS = 160

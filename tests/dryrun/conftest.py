@@ -24,7 +24,7 @@ from torchstone.dryrun.options import DryRunOptions
 from torchstone.dryrun.ranks.play import warm_up
 from torchstone.dryrun.script import launch as launch_module
 from torchstone.dryrun.script.launch import Outcome
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.starting.files.writing import write_files
 
 Run = Callable[..., Report]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 # Loaded here, because pytester unloads what its runs load, and torch cannot be loaded twice.
-import torchstone.cost.counting.real_step
+import torchstone.cost.real_step
 import torchstone.watch.monitor  # noqa: F401
 from torchstone.core.errors import UsageError
 from torchstone.integrations.pytest_plugin import quantity

@@ -198,3 +198,100 @@ def test_whether_anyone_listens(training: Training) -> None:
     assert training.wants(StepEnds)
     assert not training.wants(StepBegins)
     subscription.close()
+
+
+def test_one_that_comes_before_the_others(training: Training) -> None:
+    seen: list[str] = []
+    subscriptions = [
+        training.subscribe(lambda _: seen.append("first"), StepBegins),
+        training.subscribe(lambda _: seen.append("zeroth"), StepBegins, before_others=True),
+    ]
+    run_program()
+    for subscription in subscriptions:
+        subscription.close()
+    assert seen == ["zeroth", "first"]
+
+
+def test_events_carry_what_they_are_about(training: Training) -> None:
+    seen: dict[type[Event], Event] = {}
+    subscription = training.subscribe(lambda event: seen.setdefault(type(event), event), *KINDS)
+    model = nn.Linear(2, 1, bias=False)
+    model.weight.data.fill_(1.0)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    loader = torch.utils.data.DataLoader([1])
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    model.zero_grad()
+    loss = scaler.scale(model(torch.ones(1, 2)).sum())
+    loss.backward()
+    scaler.unscale_(optimizer)
+    total = clip_grad_norm_(model.parameters(), 0.5)
+    scaler.step(optimizer)
+    scaler.update()
+    scheduler.step()
+    file = io.BytesIO()
+    state = model.state_dict()
+    torch.save(state, file)
+    assert model.load_state_dict(state).missing_keys == []
+    subscription.close()
+    assert seen[LossScaled] == LossScaled(scaler, loss)
+    assert seen[GradientsCleared].holder is model  # type: ignore[attr-defined]
+    for kind in (BackwardBegins, BackwardEnds):
+        roots = seen[kind].roots  # type: ignore[attr-defined]
+        assert (roots if isinstance(roots, torch.Tensor) else roots[0]) is loss
+    clipped = seen[ClipBegins]
+    assert isinstance(clipped, ClipBegins)
+    assert (clipped.parameters[0] is model.weight, clipped.max_norm) == (True, 0.5)
+    assert float(clipped.total_norm) == pytest.approx(float(total)) == pytest.approx(2**0.5)
+    assert seen[ClipEnds] == ClipEnds(clipped.parameters, 0.5)
+    for kind in (UnscaleBegins, UnscaleEnds, ScalerStepBegins, ScalerStepEnds):
+        assert seen[kind] == kind(scaler, optimizer)
+    for kind in (OptimizerMade, StepBegins, StepEnds):
+        assert seen[kind] == kind(optimizer)
+    assert seen[ScaleUpdates] == ScaleUpdates(scaler)
+    assert seen[SchedulerMade] == SchedulerMade(scheduler)
+    assert seen[SchedulerSteps] == SchedulerSteps(scheduler)
+    assert seen[LoaderMade] == LoaderMade(loader)
+    assert seen[StateLoads] == StateLoads(model, state)
+    assert seen[SaveBegins] == SaveBegins(state, file)
+
+
+def test_what_torch_gives_is_given(training: Training) -> None:
+    subscription = training.subscribe(lambda _: None, *KINDS)
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.full((2,), 3.0)
+    norm = clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
+    optimizer = torch.optim.SGD([weight], 1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1)
+    found = scaler.step(optimizer, *[]) if scaler.scale(torch.ones(())) is not None else 0
+    subscription.close()
+    assert float(norm) == pytest.approx(18**0.5)
+    assert found is None
+
+
+def test_schedules_of_schedules(training: Training) -> None:
+    """SequentialLR does not call the constructor that it is derived from."""
+    made: list[SchedulerMade] = []
+    steps: list[SchedulerSteps] = []
+    subscriptions = [
+        training.subscribe(made.append, SchedulerMade),
+        training.subscribe(steps.append, SchedulerSteps),
+    ]
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], 1.0)
+    kinds = torch.optim.lr_scheduler
+    parts = [kinds.ConstantLR(optimizer), kinds.ExponentialLR(optimizer, 0.5)]
+    whole = kinds.SequentialLR(optimizer, parts, milestones=[1])
+    assert [event.scheduler for event in made] == [*parts, whole]
+    steps.clear()
+    optimizer.step()
+    whole.step()
+    for subscription in subscriptions:
+        subscription.close()
+    assert steps[0].scheduler is whole
+
+
+def test_a_sharded_scaler_is_followed_where_it_is_in_use() -> None:
+    assert module.scaler_kinds()[0] is torch.amp.GradScaler
+    from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    assert module.scaler_kinds() == [torch.amp.GradScaler, ShardedGradScaler]

@@ -250,3 +250,52 @@ def test_checks_of_torch_itself_ask_for_torch(tmp_path: Path, where: Where) -> N
     inside = compile("ask()", f"{Path(torch.__file__).parent}/utils/_some.py", "eval")
     names = {"ask": where.is_asked_by_torch}
     assert [eval(code, dict(names)) for code in (asked, handed, inside)] == [True, False, False]
+
+
+def test_every_answer_about_one_line(tmp_path: Path, where: Where) -> None:
+    """With a root; from a frame, from a depth, of a line that is not the running one."""
+    user = load(
+        tmp_path / "user.py",
+        "def f():\n    return ask()\ndef g():\n    return f()\n",
+        ask=lambda: (
+            where.around(sys._getframe(1)), where.here(2), where.own(3), where.nearest(2), where.library(2),
+            where.stack(2), where.line_of(sys._getframe(1), 7), where.stack(3),
+        ),
+    )  # fmt: skip
+    around, here, outer, nearest, library, stack, other, shorter = user.g()
+    inner, caller = Place("user.py", 2, "f"), Place("user.py", 4, "g")
+    assert (around, here, nearest, outer, library) == (inner, inner, inner, caller, NOWHERE)
+    assert stack == (inner, caller)
+    assert shorter == (caller,)
+    assert other == Place("user.py", 7, "f")
+
+
+def test_where_there_is_no_line_of_the_user(tmp_path: Path) -> None:
+    where = Where(root=tmp_path / "empty")
+    assert where.own() is NOWHERE
+    assert where.stack() == ()
+    assert where.around(None) is NOWHERE
+    assert where.here() == where.nearest() != NOWHERE, "a library at least: this test"
+    assert where.last_raised(ValueError()) is NOWHERE
+
+
+def test_errors_down_to_another_kind_of_code(tmp_path: Path, where: Where) -> None:
+    library = load(tmp_path / "lib/site-packages/lib.py", "def g():\n    return 1 / 0\n")
+    user = load(tmp_path / "u.py", "def f():\n    return g()\n", g=library.g)
+    with _raised(user.f) as error:
+        assert where.last_raised(error) == Place("u.py", 2, "f")
+        assert where.last_raised(error, LIBRARY).line == 2
+        assert [item.path for item in where.raised(error.__traceback__, LIBRARY)][-2:] == [
+            "u.py", "lib/site-packages/lib.py"
+        ]  # fmt: skip
+
+
+def test_paths_are_shown_relative_to_what_holds_them(tmp_path: Path) -> None:
+    where = Where(root=tmp_path / "project", start=tmp_path)
+    packages = sysconfig.get_path("purelib")
+    assert where.shown(str(tmp_path / "project" / "a.py")) == "a.py"
+    assert where.shown(str(tmp_path / "other" / "a.py")) == "other/a.py"
+    assert where.shown(f"{packages}/lib/a.py") == "lib/a.py"
+    assert where.shown("/somewhere/else.py") == "/somewhere/else.py"
+    assert where.shown(f"{tmp_path}/projects.py") == "projects.py", "a folder ends with its name"
+    assert where.place("/somewhere/else.py", 3, "A.f") == Place("/somewhere/else.py", 3, "A.f")

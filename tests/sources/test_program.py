@@ -346,3 +346,132 @@ def test_files_that_do_not_parse_are_named() -> None:
 def test_expressions_nested_too_deep_are_named() -> None:
     assert program_of(a="x = " + "f(" * 80 + ")" * 80 + "\n").unread == ()
     assert program_of(a="x = " + "+".join(["1"] * 3000) + "\n").unread == ("a.py",)
+
+
+STEPS = """\
+import torch
+
+def once(): pass
+def inner(): pass
+def logged(): pass
+def outside(): pass
+
+def half(model, loss):
+    loss.backward()
+    inner()
+
+def whole(model, optimizer, loss):
+    loss.backward()
+    optimizer.step()
+
+def train(data, model, optimizer):
+    outside()
+    for epoch in range(3):
+        once()
+        for batch in data:
+            half(model, model(batch))
+            if batch.step % 10 == 0:
+                logged()
+        once()
+
+def evaluate(data, model):
+    for batch in data:
+        model(batch)
+
+def fit(data, model, optimizer):
+    for batch in data:
+        whole(model, optimizer, batch)
+"""
+
+
+def test_steps_are_the_innermost_loops_that_reach_a_backward_pass() -> None:
+    program = program_of(a=STEPS)
+    loops = {(loop.function.scope, loop.first, loop.last) for loop in program.steps.loops}
+    lines = STEPS.split("\n")
+    first = lines.index("        for batch in data:") + 1
+    second = len(lines) - 2
+    assert loops == {("train", first, first + 3), ("fit", second, second + 1)}
+    names = {key.scope for key in program.steps.functions}
+    assert names == {"half", "inner", "whole"}
+
+
+@pytest.mark.parametrize(("line", "every_step"), [
+    ("    inner()", True), ("    optimizer.step()", True), ("            half(model, model(batch))", True),
+    ("                logged()", False), ("        once()", False), ("    outside()", False),
+    ("        model(batch)", False), ("import torch", False),
+])  # fmt: skip
+def test_lines_that_run_in_every_step(line: str, every_step: bool) -> None:
+    program = program_of(a=STEPS)
+    number = STEPS.split("\n").index(line) + 1
+    assert program.runs_in_every_step("a.py", number) is every_step
+    assert not program.runs_in_every_step("none.py", number)
+
+
+def test_what_is_known_of_a_function() -> None:
+    program = program_of(a="def f():\n    def g():\n        pass\n    g()\n\nf()\nf()\n")
+    inner = program.function_at("a.py", 3)
+    assert inner is not None
+    assert inner.key == Key("a.py", "f.g")
+    outer = program.function_at("a.py", 4)
+    assert outer is not None
+    assert (outer.key.scope, outer.name) == ("f", "f")
+    assert program.function_at("a.py", 6) is None
+    assert program.function_at("b.py", 1) is None
+    assert program.callers_of(Key("a.py", "f")) == 2
+    assert program.callers_of(Key("a.py", "none")) == 0
+    assert program.first_line(Key("a.py", "f.g")) == 2
+    assert program.first_line(Key("a.py", "none")) == 0
+    lines = {edge.called.scope: program.line_of(edge) for edge in program.edges}
+    assert lines == {"f.g": 4, "f": 7} or lines == {"f.g": 4, "f": 6}
+    assert not program.is_test("b.py")
+
+
+def test_what_runs_without_a_call_has_the_first_line_of_its_function() -> None:
+    text = "class A:\n    def __iter__(self): pass\n\ndef use():\n    x = 1\n    for _ in A():\n        pass\nuse()\n"
+    program = program_of(a=text)
+    [edge] = [item for item in program.edges if item.called.scope == "A.__iter__"]
+    assert edge.site == -1
+    assert program.line_of(edge) == 4
+    assert program.callers_of(edge.called) == 0
+
+
+GUESSED = "class A:\n    def go(self): pass\nclass B:\n    def go(self): pass\n"
+
+
+@pytest.mark.parametrize(("text", "called"), [
+    (GUESSED + "def f(x):\n    x.go()\n", {"A.go", "B.go"}),
+    (GUESSED + "class C:\n    def go(self): pass\ndef f(x):\n    x.go()\n", set()),
+    ("class A:\n    def append(self, x): pass\ndef f(x):\n    x.append(1)\n", set()),
+    ("class A:\n    def go(self): pass\ndef f():\n    g = A\n    g().go()\n", {"A.go"}),
+    ("class A:\n    def go(self): pass\nclass C:\n    a = A()\nC().a.go()\n", {"A.go"}),
+    ("class A:\n    def go(self): pass\nclass C:\n    pass\nC.a = A()\nC().a.go()\n", {"A.go"}),
+    ("def f(): pass\ndef g(*rest):\n    rest[0]()\ng(1, f)\n", {"f", "g"}),
+    ("def f(): pass\ndef g(**rest):\n    rest['a']()\ng(a=f)\n", {"f", "g"}),
+    ("def f(): pass\ndef g(a, b):\n    b()\ng(b=f, a=1)\n", {"f", "g"}),
+    ("def f(): pass\ndef g(a, b):\n    a()\ng(1, f)\n", {"g"}),
+    ("import a.b\ndef f(): pass\na.b.run(f)\n", {"f"}),
+    ("import lib\nclass A(lib.Base):\n    def go(self): pass\n    def _own(self): pass\nlib.run(A())\n", {"A.go"}),
+    ("import torch\nclass A(torch.Base):\n    def go(self): pass\n    def forward(self): pass\ntorch.run(A())\n",
+     {"A.forward"}),
+    ("import lib\nclass A:\n    def go(self): pass\n    def __len__(self): pass\nlib.run(A())\n", {"A.__len__"}),
+    ("class A:\n    def __call__(self): pass\n    def forward(self): pass\nA()()\n", {"A.__call__"}),
+    ("class A:\n    def __init__(self, f):\n        f()\ndef g(): pass\nA(g)\n", {"A.__init__", "g"}),
+    ("def f():\n    def g(): pass\n    return g\nf()()\n", {"f", "f.g"}),
+    ("def g(): pass\ndef f(g):\n    g()\nf(1)\n", {"f"}),
+    ("class A:\n    def f(self):\n        self.g()\n    @classmethod\n    def h(cls):\n        cls.g()\n    def g(self): pass\n",
+     {"A.g"}),
+    ("def f() -> A: ...\nclass A:\n    def go(self): pass\nf().go()\n", {"A.go", "f"}),
+    ("class A:\n    def go(self): pass\nwith A() as a:\n    a.go()\n", {"A.go"}),
+    ("class A:\n    def go(self): pass\nfor a in [A()]:\n    a.go()\n", {"A.go"}),
+    ("class A:\n    def go(self): pass\na = A() if x else None\na.go()\n", {"A.go"}),
+    ("class A:\n    def go(self): pass\nm = lib.wrap(A())\nm.module.go()\nm._orig_mod.go()\n", {"A.go"}),
+])  # fmt: skip
+def test_values_are_followed(text: str, called: set[str]) -> None:
+    found = {to.removeprefix("a.py:") for _, to in calls(program_of(a=text))}
+    assert found == called
+
+
+def test_a_function_that_only_goes_backward_is_no_step_of_its_own() -> None:
+    text = "def f(loss):\n    loss.backward()\n    go()\ndef go(): pass\ndef g(loss, optimizer):\n    loss.backward()\n"
+    program = program_of(a=text + "    optimizer.step()\n    run()\ndef run(): pass\n")
+    assert {key.scope for key in program.steps.functions} == {"g", "run"}

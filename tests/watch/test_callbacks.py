@@ -52,7 +52,7 @@ def test_a_transformers_trainer(tmp_path: Path) -> None:
     assert watch is not None
     [watched] = watch.optimizers.values()
     assert watched.updates == 15
-    assert watched.layers == ("layers.0", "layers.2")
+    assert watched.watched.layers == ("layers.0", "layers.2")
     assert watched.norm > 0
     assert [a.line() for a in watch.alerts] == []
 
@@ -83,7 +83,7 @@ def test_a_lightning_fit(tmp_path: Path) -> None:
     assert watch is not None
     [watched] = watch.optimizers.values()
     assert watched.updates == 12
-    assert watched.layers == ("net.layers.0", "net.layers.2")
+    assert watched.watched.layers == ("net.layers.0", "net.layers.2")
     assert watch.call.step == 13
 
 

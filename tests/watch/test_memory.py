@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from tests.watch.clocks import STILL
 from torchstone.watch import Watch
 from torchstone.watch.listen.inputs import Batches, _digest
-from torchstone.watch.measure.update import TrainingCall
+from torchstone.watch.measure.call import Batch
 from torchstone.watch.read.fused import load_fused
 from torchstone.watch.read.host_reader import HostReader
 from torchstone.watch.read.reading import Query
@@ -135,9 +135,8 @@ def test_all_places_of_a_row_are_seen(rows: int) -> None:
     tokens[:, 0] = 0
     batches = Batches()
     batches.model_called((tokens,), {})
-    call = TrainingCall(1)
-    batches.fill(call)
-    assert call.token_variety > 0.9
+    _, given = batches.finish(Batch())
+    assert given.variety > 0.9
 
 
 def test_another_thread_may_ask_how_it_stands() -> None:

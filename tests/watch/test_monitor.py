@@ -23,6 +23,7 @@ from tests.watch.clocks import STILL
 from tests.watch.toy import Toy
 from torchstone.core.errors import UsageError
 from torchstone.watch import TrainingAlertError, Watch, watch_training
+from torchstone.watch.listen.optimizer_reader import OptimizerReader
 from torchstone.watch.record.runfile import load_run
 
 OPTIONS: dict[str, Any] = {"warmup_steps": 30, "folder": False, "clock": STILL}
@@ -58,7 +59,7 @@ def test_parts_are_found_in_globals(caplog: pytest.LogCaptureFixture) -> None:
     assert "optimizer OPTIMIZER (SGD)" in caplog.text
     assert "[Monitor] Baseline established: {'grad_norm'" in caplog.text
     watch = global_step.watch  # type: ignore[attr-defined]
-    assert next(iter(watch.optimizers.values())).layers == ("0", "2")
+    assert next(iter(watch.optimizers.values())).watched.layers == ("0", "2")
     assert not watch.alerts
 
 
@@ -206,7 +207,7 @@ def test_autocast_and_a_loss_scaler() -> None:
     watched = next(iter(watch.optimizers.values()))
     assert watch.call.scaled
     assert 0 < watched.norm < 100, "unscaled"
-    assert watch._step_reader._format(watched, True).name == "fp16"
+    assert watched._format(True).name == "fp16"
     assert [a.line() for a in watch.alerts] == [], "backing off is a scaler's daily work"
 
 
@@ -221,7 +222,7 @@ def test_a_compiled_model_is_watched() -> None:
             loss.backward()
             optimizer.step()
             watch.step(loss)
-    assert next(iter(watch.optimizers.values())).layers == ("0", "2")
+    assert next(iter(watch.optimizers.values())).watched.layers == ("0", "2")
     assert next(iter(watch.optimizers.values())).updates == 5
 
 
@@ -320,7 +321,7 @@ def test_a_failure_of_the_watch_ends_the_watching_not_the_training(
         raise RuntimeError("inside")
 
     with watch:
-        monkeypatch.setattr(watch._step_reader, "read", broken)
+        monkeypatch.setattr(OptimizerReader, "read", broken)
         for _ in range(3):
             loss = F.cross_entropy(model(torch.randn(4, 8)), torch.randint(4, (4,)))
             loss.backward()

@@ -30,6 +30,9 @@ from torchstone.watch import Watch
 from torchstone.watch.after.compare import compare_watched
 from torchstone.watch.after.report import replay_report, report_of
 from torchstone.watch.after.what_if import parse_what_if
+from torchstone.watch.measure.call import TrainingCall
+from torchstone.watch.measure.learner import JudgedOptimizer
+from torchstone.watch.measure.parameters import WatchedParameters
 from torchstone.watch.record.recorder import Recorder, thin
 from torchstone.watch.record.runfile import (
     NAME,
@@ -117,16 +120,14 @@ def test_the_file_stays_under_its_limit_and_keeps_the_ends(tmp_path: Path) -> No
     recorder = Recorder(tmp_path, settings, {}, limit=200_000)
     model = nn.Linear(30, 30)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    from torchstone.watch.measure.update import TrainingCall
-    from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
-
-    watched = WatchedOptimizer("optimizer1", optimizer, {}, 10, 1.0, 10)
-    recorder.add_optimizer(watched)
+    watched = WatchedParameters(optimizer, {})
+    judged = JudgedOptimizer("optimizer1", watched, 10, 1.0)
+    recorder.add_optimizer(judged)
     generator = np.random.default_rng(0)
     for step in range(1, 6001):
-        recorder.step(TrainingCall(step, loss=float(step)), [watched])
+        recorder.step(TrainingCall(step, loss=float(step)), [judged])
         if step % 10 == 0:
-            recorder.layers(step, watched)
+            recorder.layers(step, judged)
             counts = generator.integers(0, 1000, (2, 256))
             recorder.histograms(step, watched, counts, 1.0)
     recorder.close({"steps": 6000})
@@ -321,8 +322,8 @@ def test_a_pause_holds_nothing_back(
             watch.step(toy.train_step(toy.next_batch()))
         assert _until(lambda: "[ALERT] Step 78" in caplog.text)
         assert _until(lambda: len(load_run(tmp_path / "run").scalars) == 80)
-        assert watch._judge.pause_thread is not None
-        thread = watch._judge.pause_thread._thread
+        assert watch._judge._pause_thread._thread is not None
+        thread = watch._judge._pause_thread._thread
         assert thread is not None
         assert thread.is_alive()
     assert _until(lambda: not thread.is_alive())

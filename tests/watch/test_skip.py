@@ -118,13 +118,11 @@ def test_gradients_that_are_read_later_are_checked_before_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On an accelerator a reading arrives some steps later; here its reader reads the host."""
-    monkeypatch.setattr(
-        "torchstone.watch.measure.watched_optimizer._device", lambda _: "accelerator"
-    )
+    monkeypatch.setattr("torchstone.watch.measure.parameters._device", lambda _: "accelerator")
     model, optimizer = _parts()
     watch = Watch(model, optimizer, folder=False, on_alert="skip", clock=STILL)
     _train(watch, model, optimizer, range(70, 73), 100)
     [watched] = watch.optimizers.values()
-    assert watched.reader.defers
+    assert watched.defers
     assert _finite(model)
     assert watch.summary()["skipped"] >= 3

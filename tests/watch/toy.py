@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from tests.watch.clocks import STILL
 from torchstone.watch import Watch
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 
 
 class Toy:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torchstone.cost.counting.real_step import count_step
     from torchstone.cost.decoders.closed_forms import Decoder
     from torchstone.cost.measure import measure_cost
     from torchstone.cost.ocr import (
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from torchstone.cost.on_devices.plan import Plan
     from torchstone.cost.on_devices.roofline_time import roofline
     from torchstone.cost.on_devices.utilization import mfu
+    from torchstone.cost.real_step import count_step
     from torchstone.cost.reporting.report import CostReport
 
 __all__ = [
@@ -55,7 +55,7 @@ _HOMES = {
     "CostReport": "reporting.report",
     "Decoder": "decoders.closed_forms",
     "Plan": "on_devices.plan",
-    "count_step": "counting.real_step",
+    "count_step": "real_step",
     "fit": "on_devices.fitting",
     "measure_cost": "measure",
     "mfu": "on_devices.utilization",

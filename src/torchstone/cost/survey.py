@@ -19,7 +19,6 @@ from torchstone.cost.fine_tuning import Changed, lora_from, packing_from
 from torchstone.cost.measure import PartialCostWarning, described, measure_cost
 from torchstone.cost.on_devices.fitting import fit
 from torchstone.cost.on_devices.plan import plan_from
-from torchstone.cost.on_devices.remedies import what_helps
 from torchstone.cost.on_devices.roofline_time import roofline
 from torchstone.cost.options import CostOptions
 from torchstone.cost.prepared import (
@@ -29,6 +28,7 @@ from torchstone.cost.prepared import (
     prepared,
     weight_format,
 )
+from torchstone.cost.remedies import what_helps
 from torchstone.cost.reporting.answer import cost_answer, with_devices, with_sweep
 from torchstone.cost.reporting.answers import (
     TOO_LARGE,

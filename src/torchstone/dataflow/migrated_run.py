@@ -21,8 +21,8 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.dataflow.bisection import bisect
 from torchstone.dataflow.comparison import differences, outcome_of
+from torchstone.dataflow.device.profile import profile_for
 from torchstone.dataflow.options import RunOptions
-from torchstone.dataflow.placement.profile import profile_for
 from torchstone.dataflow.plan import MigrationPlan, load_plan
 from torchstone.dataflow.run import check_program
 from torchstone.dataflow.run_report import Culprit, Ran, Runs, report_on_runs

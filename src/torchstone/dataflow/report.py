@@ -14,7 +14,6 @@ from torchstone.dataflow.answer import plan_answer
 from torchstone.dataflow.function_totals import FunctionTotal, function_totals
 from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.plan import MigrationPlan
-from torchstone.dataflow.time_use import TimeUse
 from torchstone.dataflow.trace_answer import (
     TracedTime,
     TraceSubject,
@@ -23,6 +22,7 @@ from torchstone.dataflow.trace_answer import (
     use_name,
 )
 from torchstone.dataflow.tracing.notes import Note
+from torchstone.dataflow.tracing.time_use import TimeUse
 from torchstone.dataflow.tracing.tracer import EnhancedTracer
 from torchstone.dataflow.view.pictures import graph_picture
 

@@ -15,7 +15,7 @@ from torchstone.core.errors import InputError, TorchstoneError
 from torchstone.core.files import write_atomically
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.assemble import assemble
+from torchstone.dataflow.device.profile import load_profile, profile_for
 from torchstone.dataflow.graph.builder import DAGBuilder
 from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.graph.export import (
@@ -26,7 +26,6 @@ from torchstone.dataflow.graph.export import (
 from torchstone.dataflow.options import PlanOptions, TraceOptions
 from torchstone.dataflow.placement.coarsening import GraphCoarsening
 from torchstone.dataflow.placement.manager import OptimizerManager
-from torchstone.dataflow.placement.profile import load_profile, profile_for
 from torchstone.dataflow.plan import MigrationPlan, plan_from_data
 from torchstone.dataflow.report import PlanReport, report_on_plan, report_on_trace
 from torchstone.dataflow.script import (
@@ -38,8 +37,9 @@ from torchstone.dataflow.script import (
     run_subject,
     terminated_by_exception,
 )
-from torchstone.dataflow.time_use import other_seconds
+from torchstone.dataflow.tracing.assemble import assemble
 from torchstone.dataflow.tracing.journal import journal_of, read_journal
+from torchstone.dataflow.tracing.time_use import other_seconds
 from torchstone.dataflow.tracing.tracer import EnhancedTracer, without_our_frames
 from torchstone.dataflow.view.chrome import chrome_trace
 from torchstone.dataflow.view.graphviz import draw_dag

@@ -11,7 +11,7 @@ from torchstone.core.pictures import DataGraph
 from torchstone.core.quantity import human
 from torchstone.core.text import Text, Words, words
 from torchstone.dataflow.function_totals import FunctionTotal
-from torchstone.dataflow.time_use import MODULE, TimeUse
+from torchstone.dataflow.tracing.time_use import MODULE, TimeUse
 from torchstone.dataflow.view.pictures import time_stack
 
 _NAMED = 3

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from torchstone.core.codec import from_data, to_data
 from torchstone.core.errors import TorchstoneError
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.walls.confine import confine
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.observe.where import PROGRAM
 from torchstone.sandbox.network import Network, close_network
 from torchstone.starting.interpreters import use_packages
@@ -75,11 +75,11 @@ def run(settings: ScriptSettings, write: int) -> None:
         play_and_report(settings, run_script, write)
         return
     from torchstone.dryrun.script.forks import PipeSink
-    from torchstone.dryrun.script.world import run_program
+    from torchstone.dryrun.world import run_program
 
     sink = PipeSink(write)
     if settings.target:
-        from torchstone.dryrun.shapes.model_run import run_model
+        from torchstone.dryrun.model_run import run_model
 
         if settings.symbolic:
             find_and_put(settings, sink)
@@ -93,9 +93,9 @@ def find_and_put(settings: ScriptSettings, sink: Sink) -> None:
     """A symbolic run: its constraints, or the error that it met."""
     from torchstone.dryrun.script.endings import failed
     from torchstone.dryrun.script.fakes.lazy import make_mode
-    from torchstone.dryrun.script.session import Session
-    from torchstone.dryrun.script.world import quiet_torch
-    from torchstone.dryrun.shapes.symbolic import find_constraints
+    from torchstone.dryrun.session import Session
+    from torchstone.dryrun.symbolic import find_constraints
+    from torchstone.dryrun.world import quiet_torch
 
     quiet_torch()
     try:

@@ -22,7 +22,7 @@ from torchstone.dryrun.reporting.progress import gpu_measure
 from torchstone.dryrun.reporting.ranks.report import report_on_ranks
 from torchstone.dryrun.reporting.script import report_on_script
 from torchstone.dryrun.script.launch import Outcome, launch
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.runtime.devices import Device, device
 from torchstone.starting.commands import is_script
 from torchstone.starting.documents import is_document

@@ -15,7 +15,6 @@ from torchstone.core.report import Report
 from torchstone.core.text import Text
 from torchstone.lint.engine import check_paths
 
-_FRAME_PIXELS = 640
 _CHECK_HELP = """%%check [--only]
 
 Checks the cell with torchstone's static rules, shows what was found, and runs the cell.

@@ -54,7 +54,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
         return result
     from torch import nn
 
-    from torchstone.cost.counting.real_step import count_step
+    from torchstone.cost.real_step import count_step
 
     given = [value for value in pyfuncitem.funcargs.values() if isinstance(value, nn.Module)]
     with count_step(given[0] if given else nn.Module()) as step:

@@ -23,10 +23,11 @@ from torchstone.lint.parallel import Progress
 from torchstone.lint.result import Result
 from torchstone.lint.rule import Hit, Rule
 from torchstone.sources import versions
-from torchstone.sources.callers import WORDS
 from torchstone.sources.discover import File
+from torchstone.sources.files import WORDS
+from torchstone.sources.parsed_file import is_named_as_test
 from torchstone.sources.project import Project, parse
-from torchstone.sources.scene import Scene, is_named_as_test
+from torchstone.sources.scene import Scene
 from torchstone.sources.source import Source, decode
 
 _OTHERS = frozenset(

@@ -9,19 +9,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torchstone.sources.regions import Region, lexical
+from torchstone.sources.scene import Scene
 from torchstone.sources.targets import target_of
-
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Scene
 
 _DEPTH = 3
 _MOST = 60
 _FILES = 12
 _IMPLICIT = ("forward", "__call__")
-WORDS = bytes(c if chr(c).isalnum() or c in b"_" or c > 127 else 32 for c in range(256))
 
 
 class Key(NamedTuple):
@@ -48,8 +45,8 @@ class Site(NamedTuple):
 
 Sites = dict[Key, list[Site] | None]
 Homes = Callable[[str], list[str]]
-Load = Callable[[str], "Scene | None"]
-Find = Callable[[str, str], "str | None"]
+Load = Callable[[str], Scene | None]
+Find = Callable[[str, str], str | None]
 
 
 def key_of(scene: Scene, function: ast.AST) -> Key:

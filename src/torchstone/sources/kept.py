@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Scene
+from torchstone.sources.scene import Scene
 
 # characters of source; with its tree each takes some 40 bytes
 _ASKED_FOR = 10_000_000  # a file that others asked about is likely to be asked about again
@@ -45,7 +43,11 @@ class Kept:
             self._put(self._read, path, scene, _ONLY_READ)
 
     def _put(
-        self, group: OrderedDict[str, Scene | None], path: str, scene: Scene | None, most: int
+        self,
+        group: OrderedDict[str, Scene | None],
+        path: str,
+        scene: Scene | None,
+        most: int,
     ) -> None:
         key = id(group)
         if path not in group:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, NamedTuple
 
 from torchstone.core.pattern import pattern
+from torchstone.sources.scene import FUNCTIONS, Scene
+from torchstone.sources.states import RankBranch
 from torchstone.sources.targets import function_named
 
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Scene
+__all__ = ["RankBranch", "is_rank_test", "rank_branch"]
 
 RANK_CALLS = frozenset(
     ("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
@@ -24,20 +24,6 @@ _HELPER_NAME = pattern(
     r"|process_?(?:0|zero)|zero)(?:_?(?:process|rank|node|worker|proc|zero))*$"
 )
 _ONLY_NAME = pattern(r"^(?:rank_?(?:zero|0)|(?:main|master|chief)_?(?:process|rank)?)_only$")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-class RankBranch(NamedTuple):
-    """Why a place runs on some ranks only."""
-
-    test: ast.expr
-    """The condition that differs between ranks."""
-    node: ast.stmt | ast.expr
-    """The branch, or the early return that ended the function for the other ranks."""
-    early: bool
-    """True for an early return, continue or raise before the place."""
-    arm: str = ""
-    """body or orelse, for a branch."""
 
 
 def is_rank_test(scene: Scene, test: ast.expr, depth: int = 4) -> bool:
@@ -64,7 +50,7 @@ def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
     if isinstance(node, ast.Call):
         if _HELPER_NAME.match(scene.last_name(node.func)):
             return True
-        return scene.project.returns_rank_test(scene, node, depth - 1)
+        return _returns_rank_test(scene, node, depth - 1)
     if isinstance(node, ast.Attribute):
         if _HELPER_NAME.match(node.attr):
             return True
@@ -76,6 +62,16 @@ def _depends(scene: Scene, node: ast.AST, depth: int) -> bool:
         value = scene.value(node)
         return value is not None and value is not node and _depends(scene, value, depth - 1)
     return False
+
+
+def _returns_rank_test(scene: Scene, call: ast.Call, depth: int) -> bool:
+    """Whether a function of the project answers with something that differs between ranks."""
+    target = function_named(scene, call.func) if depth > 0 else None
+    return target is not None and any(
+        is_rank_test(target[0], item.value, depth)
+        for item in target[0].inside(target[1])
+        if isinstance(item, ast.Return) and item.value is not None
+    )
 
 
 def _all_ranks(op: ast.cmpop, bound: object) -> bool:
@@ -132,7 +128,7 @@ def rank_branch(scene: Scene, node: ast.AST) -> RankBranch | None:
         early = _early_exit(scene, up, child)
         if early is not None:
             return early
-        if isinstance(up, _FUNCTIONS):
+        if isinstance(up, FUNCTIONS):
             return _guarding_decorator(scene, up)
         if isinstance(up, ast.Lambda):
             return None
@@ -180,7 +176,7 @@ def _early_exit(scene: Scene, block_owner: ast.AST, child: ast.AST) -> RankBranc
             if isinstance(last, (ast.Return, ast.Continue, ast.Raise)) and is_rank_test(
                 scene, statement.test
             ):
-                if isinstance(last, ast.Continue) and isinstance(block_owner, _FUNCTIONS):
+                if isinstance(last, ast.Continue) and isinstance(block_owner, FUNCTIONS):
                     continue
                 return RankBranch(statement.test, statement, True)
     return None

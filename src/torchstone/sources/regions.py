@@ -7,16 +7,16 @@ every call of that function stands inside one.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import replace
 
 from torchstone.sources import values
+from torchstone.sources.scene import DATASET_BASES, Scene
+from torchstone.sources.states import Autocast, Region
 from torchstone.sources.targets import Target, function_named, target_of
 from torchstone.sources.tree import below
 
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Scene
-
+__all__ = ["DATASET_BASES", "Autocast", "Region", "autocast_call", "lexical", "region_of"]
 AUTOCASTS = {
     "torch.autocast": "",
     "torch.amp.autocast": "",
@@ -37,46 +37,6 @@ DEFAULT_DTYPES = {
     "npu": "float16",
     "mps": "float16",
 }
-MODULE_BASES = frozenset(
-    ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module")
-    + ("torch.nn.Sequential", "torch.nn.ModuleList")
-    + ("pytorch_lightning.LightningModule", "lightning.LightningModule")
-    + ("lightning.pytorch.LightningModule", "transformers.PreTrainedModel", "diffusers.ModelMixin")
-)
-DATASET_BASES = frozenset(
-    f"torch.utils.data.{name}"
-    for name in ("Dataset", "IterableDataset", "dataset.Dataset", "dataset.IterableDataset")
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Autocast:
-    """An autocast region that is open."""
-
-    device: str
-    """cuda, cpu, … or "" when the source does not tell."""
-    dtype: str
-    """float16, bfloat16 or "" when the source does not tell."""
-    node: ast.AST | None = None
-    certain: bool = True
-    """False when it may be switched off at run time (`enabled=flag`, a nullcontext instead)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """What holds at a place."""
-
-    autocast: Autocast | None = None
-    autocast_off: bool = False
-    """Inside `autocast(enabled=False)`."""
-    no_grad: bool = False
-    inference_mode: bool = False
-    via: str = ""
-    """The function whose callers open the region; "" when the place's own function does."""
-
-    @property
-    def without_grad(self) -> bool:
-        return self.no_grad or self.inference_mode
 
 
 def _autocast(scene: Scene, node: ast.AST | None, depth: int = 4) -> Autocast | None:
@@ -285,7 +245,9 @@ def _switched_off(scene: Scene, function: ast.AST | None, node: ast.AST) -> bool
     return last is not None and scene.literal(scene.argument(last, 0, "mode")) is False
 
 
-def region_of(scene: Scene, node: ast.AST) -> Region:
+def region_of(
+    scene: Scene, node: ast.AST, around_calls: Callable[[ast.AST], Region | None]
+) -> Region:
     """The region at a node; what its own function leaves open is asked of the callers."""
     region, function = lexical(scene, node)
     if function is None:
@@ -293,7 +255,7 @@ def region_of(scene: Scene, node: ast.AST) -> Region:
     open_cast = region.autocast is None and not region.autocast_off
     if not open_cast and region.without_grad:
         return region
-    outer = scene.project.region_of_callers(scene, function)
+    outer = around_calls(function)
     if outer is None:
         return region
     if open_cast:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Function, Scene
+from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BASES = 5  # classes that are looked at on the way up
 _VALUES = 6  # steps from a name to the call that made it
 
-Target: TypeAlias = "tuple[Scene, Function]"
+Target = tuple[Scene, Function]
 
 
 def target_of(scene: Scene, call: ast.Call, here: bool = False) -> Target | None:
@@ -99,7 +96,7 @@ def _on_module(scene: Scene, func: ast.Attribute) -> Target | None:
 def _function(found: tuple[Scene, ast.AST] | None) -> Target | None:
     if found is None:
         return None
-    if isinstance(found[1], _FUNCTIONS):
+    if isinstance(found[1], FUNCTIONS):
         return found[0], found[1]
     return None
 
@@ -113,7 +110,7 @@ def _is_super(node: ast.expr) -> bool:
 def method_of(scene: Scene, owner: ast.ClassDef, name: str, depth: int = _BASES) -> Target | None:
     """A method of a class, or of the first of its bases that has it."""
     for item in owner.body:
-        if isinstance(item, _FUNCTIONS) and item.name == name:
+        if isinstance(item, FUNCTIONS) and item.name == name:
             return scene, item
     return _inherited(scene, owner, name, depth) if depth else None
 
@@ -144,7 +141,7 @@ def class_of_value(scene: Scene, node: ast.AST | None) -> tuple[Scene, ast.Class
     return None
 
 
-_Class: TypeAlias = "tuple[Scene, ast.ClassDef]"
+_Class = tuple[Scene, ast.ClassDef]
 _FILES = 8  # a class that more files make objects of is not followed
 
 

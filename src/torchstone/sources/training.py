@@ -5,13 +5,9 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Scene
-
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+from torchstone.sources.parsed_file import FUNCTIONS, LOOPS, ParsedFile
+from torchstone.sources.values import is_optimizer
 
 
 class Calls(tuple[ast.Call, ...]):
@@ -27,7 +23,7 @@ class Calls(tuple[ast.Call, ...]):
     def __contains__(self, call: object) -> bool:
         return call in self._members
 
-    def inside(self, scene: Scene, outer: ast.AST) -> list[ast.Call]:
+    def inside(self, scene: ParsedFile, outer: ast.AST) -> list[ast.Call]:
         """Those that stand below a node."""
         end = getattr(outer, "end_lineno", None)
         if end is None:
@@ -36,7 +32,7 @@ class Calls(tuple[ast.Call, ...]):
         last = bisect_left(self, (end + 1, -1), key=_position)
         return [call for call in self[first:last] if scene.within(call, outer)]
 
-    def of(self, scene: Scene, function: ast.AST | None) -> list[ast.Call]:
+    def of(self, scene: ParsedFile, function: ast.AST | None) -> list[ast.Call]:
         """Those whose innermost function is this one; those of no function for None."""
         rows = self.inside(scene, function) if function is not None else list(self)
         return [call for call in rows if scene.function(call) is function]
@@ -46,7 +42,7 @@ def _position(call: ast.Call) -> tuple[int, int]:
     return call.lineno, call.col_offset
 
 
-def backward_calls(scene: Scene) -> Calls:
+def backward_calls(scene: ParsedFile) -> Calls:
     """`loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`."""
     found: Calls | None = scene.cache.get("backward")
     if found is None:
@@ -55,7 +51,7 @@ def backward_calls(scene: Scene) -> Calls:
     return found
 
 
-def _is_backward(scene: Scene, call: ast.Call) -> bool:
+def _is_backward(scene: ParsedFile, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute):
         return False
     if scene.dotted(call.func.value) in ("ctx", "super", "self"):
@@ -64,7 +60,7 @@ def _is_backward(scene: Scene, call: ast.Call) -> bool:
     return function is None or function.name not in ("backward",)
 
 
-def step_calls(scene: Scene) -> Calls:
+def step_calls(scene: ParsedFile) -> Calls:
     """`optimizer.step()` and `scaler.step(optimizer)`."""
     found: Calls | None = scene.cache.get("step")
     if found is None:
@@ -73,14 +69,14 @@ def step_calls(scene: Scene) -> Calls:
             for call in scene.calls.get("step", ())
             if isinstance(call.func, ast.Attribute)
             and (
-                scene.is_optimizer(call.func.value)
-                or (len(call.args) == 1 and scene.is_optimizer(call.args[0]))
+                is_optimizer(scene, call.func.value)
+                or (len(call.args) == 1 and is_optimizer(scene, call.args[0]))
             )
         )
     return found
 
 
-def step_loops(scene: Scene) -> dict[ast.AST, ast.Call]:
+def step_loops(scene: ParsedFile) -> dict[ast.AST, ast.Call]:
     """Loops that are the innermost around a backward or optimizer step, with that call.
 
     Where no loop is around it, the function itself stands for one if it does both: a step
@@ -104,18 +100,18 @@ def step_loops(scene: Scene) -> dict[ast.AST, ast.Call]:
     return found
 
 
-def _innermost_loop(scene: Scene, node: ast.AST) -> ast.AST | None:
+def _innermost_loop(scene: ParsedFile, node: ast.AST) -> ast.AST | None:
     child = node
     for up in scene.ancestors(node):
-        if isinstance(up, _LOOPS) and child in up.body:
+        if isinstance(up, LOOPS) and child in up.body:
             return up
-        if isinstance(up, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
+        if isinstance(up, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             return None
         child = up
     return None
 
 
-def step_loop(scene: Scene, node: ast.AST) -> ast.AST | None:
+def step_loop(scene: ParsedFile, node: ast.AST) -> ast.AST | None:
     """The step loop or step function whose body a node is part of."""
     loops = step_loops(scene)
     if not loops:
@@ -124,13 +120,13 @@ def step_loop(scene: Scene, node: ast.AST) -> ast.AST | None:
     for up in scene.ancestors(node):
         if up in loops and child in up.body:  # type: ignore[attr-defined]
             return up
-        if isinstance(up, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
+        if isinstance(up, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             return None
         child = up
     return None
 
 
-def gated(scene: Scene, node: ast.AST, loop: ast.AST) -> bool:
+def gated(scene: ParsedFile, node: ast.AST, loop: ast.AST) -> bool:
     """Whether the node runs only now and then: under `if step % n`, a counter's limit, a flag that
     asks for logging, in an exception handler, or on the way out (`break`, `raise`)."""
     child = node
@@ -153,7 +149,7 @@ _SELDOM_WORDS = ("log", "eval", "save", "print", "debug", "verbose", "last", "ev
                  "display", "report", "freq", "checkpoint")  # fmt: skip
 
 
-def _seldom(scene: Scene, test: ast.expr) -> bool:
+def _seldom(scene: ParsedFile, test: ast.expr) -> bool:
     for part in scene.inside(test):
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
             return True

@@ -7,12 +7,10 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from torchstone.core.pattern import pattern
-
-if TYPE_CHECKING:
-    from torchstone.sources.scene import Scene
+from torchstone.sources.parsed_file import ParsedFile
 
 DTYPES = {
     "float16": "float16", "half": "float16", "bfloat16": "bfloat16", "float32": "float32",
@@ -56,6 +54,7 @@ _MODEL_NAME = pattern(
 )
 _OPTIMIZER_NAME = pattern(r"(?:^|_)(?:opt|optim|optimizer|optimizers)(?:_?\w)?\d*$", re.IGNORECASE)
 _DEPTH = 8
+MISSING = object()
 
 
 class Binding(NamedTuple):
@@ -74,7 +73,7 @@ class Binding(NamedTuple):
         return getattr(self.node, "lineno", 0), getattr(self.node, "col_offset", 0)
 
 
-def _bindings_of(scene: Scene, name: str) -> dict[ast.AST, list[Binding]]:
+def _bindings_of(scene: ParsedFile, name: str) -> dict[ast.AST, list[Binding]]:
     """What binds one name, by scope; names that nobody asks about are never looked at."""
     stores: dict[str, list[ast.Name | ast.arg]] | None = scene.cache.get("stores")
     if stores is None:
@@ -101,7 +100,7 @@ def _bindings_of(scene: Scene, name: str) -> dict[ast.AST, list[Binding]]:
     return known[name]
 
 
-def _binding(scene: Scene, name: ast.Name) -> Binding:
+def _binding(scene: ParsedFile, name: ast.Name) -> Binding:
     up = scene.parent(name)
     if isinstance(up, ast.Assign) and name in up.targets:
         return Binding(name, up.value, up, "assign")
@@ -123,7 +122,7 @@ def _binding(scene: Scene, name: ast.Name) -> Binding:
     return Binding(name, None, statement, "unpack")
 
 
-def _paired(scene: Scene, name: ast.Name, targets: ast.Tuple | ast.List) -> Binding | None:
+def _paired(scene: ParsedFile, name: ast.Name, targets: ast.Tuple | ast.List) -> Binding | None:
     """`a, b = x, y` binds a to x and b to y."""
     up = scene.parent(targets)
     if not isinstance(up, ast.Assign) or not isinstance(up.value, (ast.Tuple, ast.List)):
@@ -134,7 +133,7 @@ def _paired(scene: Scene, name: ast.Name, targets: ast.Tuple | ast.List) -> Bind
     return Binding(name, sources[targets.elts.index(name)], up, "assign")
 
 
-def bindings(scene: Scene, node: ast.Name) -> list[Binding]:
+def bindings(scene: ParsedFile, node: ast.Name) -> list[Binding]:
     """Everything that binds this name in the innermost scope that does so."""
     found = _bindings_of(scene, node.id)
     if not found:
@@ -147,13 +146,27 @@ def bindings(scene: Scene, node: ast.Name) -> list[Binding]:
         scope = scene.scope(scope)
 
 
+def literal(scene: ParsedFile, node: ast.AST | None) -> Any:
+    """The value of a constant (also `-1`, and a name bound once to one), else MISSING."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = literal(scene, node.operand)
+        return -inner if isinstance(inner, (int, float)) else MISSING
+    if isinstance(node, ast.Name):
+        rows = bindings(scene, node)
+        if len(rows) == 1 and isinstance(rows[0].value, ast.Constant):
+            return rows[0].value.value
+    return MISSING
+
+
 def count_before(rows: list[Binding], node: ast.AST) -> int:
     """How many of a name's bindings, which are in order, are written before a node."""
     at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
     return bisect_left(rows, at, key=lambda row: row.position)
 
 
-def value_of(scene: Scene, node: ast.AST | None) -> ast.expr | None:
+def value_of(scene: ParsedFile, node: ast.AST | None) -> ast.expr | None:
     """The expression last bound before the node, unless a branch or loop leaves it open."""
     if not isinstance(node, ast.Name):
         return None
@@ -173,7 +186,7 @@ def value_of(scene: Scene, node: ast.AST | None) -> ast.expr | None:
     return last.value
 
 
-def attribute_values(scene: Scene, owner: ast.ClassDef, name: str) -> list[ast.expr]:
+def attribute_values(scene: ParsedFile, owner: ast.ClassDef, name: str) -> list[ast.expr]:
     """Every expression that the class assigns, as a whole, to `self.name`."""
     return [value for value, place in attribute_sources(scene, owner, name) if place is None]
 
@@ -182,7 +195,7 @@ Source = tuple[ast.expr, int | None]
 """An expression, and which part of it is meant; None for all of it."""
 
 
-def attribute_sources(scene: Scene, owner: ast.ClassDef, name: str) -> list[Source]:
+def attribute_sources(scene: ParsedFile, owner: ast.ClassDef, name: str) -> list[Source]:
     """Every expression that the class assigns to `self.name`, alone, by unpacking or by name."""
     table: dict[tuple[ast.ClassDef, str], list[Source]] | None = scene.cache.get("attributes")
     if table is None:
@@ -197,7 +210,7 @@ def attribute_sources(scene: Scene, owner: ast.ClassDef, name: str) -> list[Sour
                     if home is not None:
                         table[home, attribute].append((value, place))
         for call in (*scene.calls.get("add_module", ()), *scene.calls.get("register_module", ())):
-            given = scene.literal(call.args[0]) if len(call.args) == 2 else None
+            given = literal(scene, call.args[0]) if len(call.args) == 2 else None
             home = scene.class_of(call)
             if isinstance(given, str) and home is not None:
                 if scene.dotted(scene.receiver(call)) == "self":
@@ -218,7 +231,7 @@ def _stored(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr, 
                 yield attribute, (pairs[place] if paired else value), (None if paired else place)
 
 
-def origin(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> ast.expr | None:
+def origin(scene: ParsedFile, node: ast.AST | None, depth: int = _DEPTH) -> ast.expr | None:
     """The expression at the first source of a name or of `self.attribute`."""
     current = node
     for _ in range(depth):
@@ -241,7 +254,7 @@ def origin(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> ast.expr 
     return current if isinstance(current, ast.expr) else None
 
 
-def dtype_literal(scene: Scene, node: ast.AST | None) -> str:
+def dtype_literal(scene: ParsedFile, node: ast.AST | None) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return DTYPES.get(node.value.removeprefix("torch."), "")
     full = scene.qualified(node)
@@ -252,7 +265,7 @@ def dtype_literal(scene: Scene, node: ast.AST | None) -> str:
     return ""
 
 
-def dtype_of(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> str:
+def dtype_of(scene: ParsedFile, node: ast.AST | None, depth: int = _DEPTH) -> str:
     """The dtype of a tensor expression where local assignments tell it, else ""."""
     if node is None or not depth:
         return ""
@@ -270,7 +283,7 @@ def dtype_of(scene: Scene, node: ast.AST | None, depth: int = _DEPTH) -> str:
     return ""
 
 
-def _in_other_branch(scene: Scene, value: ast.expr, node: ast.AST) -> bool:
+def _in_other_branch(scene: ParsedFile, value: ast.expr, node: ast.AST) -> bool:
     """Whether a value is bound under a condition or in a loop that the node is not part of."""
     around = set(scene.ancestors(node))
     child: ast.AST = value
@@ -285,7 +298,7 @@ def _in_other_branch(scene: Scene, value: ast.expr, node: ast.AST) -> bool:
     return False
 
 
-def _arm(choice: ast.If, node: ast.AST, scene: Scene | None = None) -> bool:
+def _arm(choice: ast.If, node: ast.AST, scene: ParsedFile | None = None) -> bool:
     """Whether a node stands in the `else` of an if."""
     if scene is not None:
         for up in scene.ancestors(node):
@@ -295,7 +308,7 @@ def _arm(choice: ast.If, node: ast.AST, scene: Scene | None = None) -> bool:
     return node in choice.orelse
 
 
-def _dtype_of_operation(scene: Scene, node: ast.BinOp | ast.UnaryOp, depth: int) -> str:
+def _dtype_of_operation(scene: ParsedFile, node: ast.BinOp | ast.UnaryOp, depth: int) -> str:
     if isinstance(node, ast.UnaryOp):
         return dtype_of(scene, node.operand, depth - 1)
     left, right = (dtype_of(scene, side, depth - 1) for side in (node.left, node.right))
@@ -307,7 +320,7 @@ def _dtype_of_operation(scene: Scene, node: ast.BinOp | ast.UnaryOp, depth: int)
     return "" if found in _WHOLE and isinstance(node.op, ast.Div) else found
 
 
-def _dtype_of_call(scene: Scene, call: ast.Call, depth: int) -> str:
+def _dtype_of_call(scene: ParsedFile, call: ast.Call, depth: int) -> str:
     given = scene.keyword(call, "dtype")
     if given is not None:
         return dtype_literal(scene, given)
@@ -340,25 +353,26 @@ def _kept(function: str, dtype: str) -> str:
     return "int64" if function == "sum" else ""
 
 
-def is_model(scene: Scene, node: ast.AST | None) -> bool:
-    source = origin(scene, node)
-    if isinstance(source, ast.Call):
-        full = scene.qualified(source.func)
-        if full.startswith("torch.nn.") and not full.startswith(
-            ("torch.nn.functional.", "torch.nn.Parameter", "torch.nn.parameter")
-        ):
-            return True
-        if full.startswith(("torchvision.models.", "timm.create_model", "torch.hub.load")):
-            return True
-        if scene.last_name(source.func) in ("from_pretrained", "from_config", "create_model"):
-            return True
-        made = scene.project.class_named(scene, source.func, full)
-        if made is not None:
-            return made[0].is_module_class(made[1])
+def is_made_as_model(scene: ParsedFile, source: ast.expr | None) -> bool:
+    """Whether an expression makes an nn.Module of torch or of a library."""
+    if not isinstance(source, ast.Call):
+        return False
+    full = scene.qualified(source.func)
+    if full.startswith("torch.nn.") and not full.startswith(
+        ("torch.nn.functional.", "torch.nn.Parameter", "torch.nn.parameter")
+    ):
+        return True
+    if full.startswith(("torchvision.models.", "timm.create_model", "torch.hub.load")):
+        return True
+    return scene.last_name(source.func) in ("from_pretrained", "from_config", "create_model")
+
+
+def is_used_as_model(scene: ParsedFile, node: ast.AST | None) -> bool:
+    """Whether a value is called what models are called, or asked for what modules have."""
     return bool(_MODEL_NAME.search(scene.last_name(node))) or _used_as(scene, node, _OF_MODULES)
 
 
-def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
+def is_optimizer(scene: ParsedFile, node: ast.AST | None) -> bool:
     source = origin(scene, node)
     if isinstance(source, ast.Call) and scene.qualified(source.func).startswith("torch.optim."):
         return ".lr_scheduler." not in scene.qualified(source.func)
@@ -372,7 +386,7 @@ def is_optimizer(scene: Scene, node: ast.AST | None) -> bool:
 _OF_MODULES = ("parameters", "named_parameters", "state_dict")
 
 
-def _used_as(scene: Scene, node: ast.AST | None, methods: tuple[str, ...]) -> bool:
+def _used_as(scene: ParsedFile, node: ast.AST | None, methods: tuple[str, ...]) -> bool:
     """Whether the scope of a name (or the class of `self.attribute`) calls one of these methods on it."""
     name = scene.dotted(node)
     if node is None or not name:
@@ -384,7 +398,7 @@ def _used_as(scene: Scene, node: ast.AST | None, methods: tuple[str, ...]) -> bo
     return False
 
 
-def _receivers(scene: Scene, method: str) -> set[tuple[ast.AST | None, str]]:
+def _receivers(scene: ParsedFile, method: str) -> set[tuple[ast.AST | None, str]]:
     """What a method is called on, with the scope of a name or the class of an attribute."""
     table: dict[str, set[tuple[ast.AST | None, str]]] = scene.cache.setdefault("used as", {})
     if method not in table:

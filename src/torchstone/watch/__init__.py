@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torchstone.watch.alerts import Alert, TrainingAlertError
     from torchstone.watch.decorator import watch_training
     from torchstone.watch.definitions import (
         AdaptiveThreshold,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         detect_overflow,
         detect_underflow,
     )
-    from torchstone.watch.judge.alerts import Alert, TrainingAlertError
     from torchstone.watch.monitor import Watch
 
 __all__ = [
@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Alert": "judge.alerts",
-    "TrainingAlertError": "judge.alerts",
+    "Alert": "alerts",
+    "TrainingAlertError": "alerts",
     "Watch": "monitor",
     "watch_training": "decorator",
 }

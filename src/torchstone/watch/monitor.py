@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text
+from torchstone.watch.alerts import Alert, TrainingAlertError
 from torchstone.watch.clock import Clock
-from torchstone.watch.judge.alerts import Alert, TrainingAlertError
 from torchstone.watch.judge.episodes import Episode
 from torchstone.watch.judge.judge import Judge, UsersError
-from torchstone.watch.judge.pause_thread import PauseThread
 from torchstone.watch.listen import hooks
 from torchstone.watch.listen.discover import Found, loss_in
 from torchstone.watch.listen.model_ends import ModelEnds
+from torchstone.watch.listen.optimizer_reader import OptimizerReader
 from torchstone.watch.listen.origin import (
     MOST_CALLS,
     ModelCall,
@@ -29,11 +29,9 @@ from torchstone.watch.listen.origin import (
     note_call,
 )
 from torchstone.watch.listen.parts import TrainingParts
-from torchstone.watch.listen.ranks import join_ranks
-from torchstone.watch.measure.update import TrainingCall
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.listen.ranks import Ranks, join_ranks, row_of
+from torchstone.watch.measure.call import Backward, CallUnderWay, RankRows, TrainingCall
 from torchstone.watch.read.budget import Budget
-from torchstone.watch.read.step_reader import StepReader
 from torchstone.watch.record.log import LOGGER, log_line, show_log_lines
 from torchstone.watch.record.recorder import Recorder, open_recorder
 from torchstone.watch.settings import Settings
@@ -63,20 +61,19 @@ class Watch:
         self.settings = settings or _settings(options)
         self.steps = 0
         """Calls that have ended."""
-        self.optimizers: dict[int, WatchedOptimizer] = {}
         self._clock = clock or Clock()
-        self._judge = Judge(self.settings, self.optimizers, self._clock)
-        self._judge.find_origin = _origin_of(self)
+        guard = _guard_of(self)
+        self._judge = Judge(self.settings, self._clock, guard, _origin_of(self))
+        self._ranks: Ranks | None = None
         self._arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
         """What the decorated function was called with, while it runs."""
         self._calls: list[ModelCall] = []
         """Calls of the model in the step that is under way."""
-        self._judge.pause_thread = PauseThread(self._judge, _guard_of(self))
-        self._parts = TrainingParts(self._judge, _guard_of(self))
-        self._parts.give(model, optimizer, scaler, scheduler)
         self._budget = Budget(self.settings.budget)
-        self._model_ends = ModelEnds(self._judge, _guard_of(self))
-        self._step_reader = StepReader(self._judge, self._budget, self._model_ends.batches)
+        self._model_ends = ModelEnds(self._judge, guard)
+        self._parts = TrainingParts(self._judge, guard, self._budget, self._model_ends.batches)
+        self._parts.give(model, optimizer, scaler, scheduler)
+        self.optimizers = self._parts.optimizers
         self._started = self._judged_seconds = 0.0
         self._prepared = False
         self._active = False
@@ -95,7 +92,7 @@ class Watch:
         return self._judge.episodes.all
 
     @property
-    def call(self) -> TrainingCall:
+    def call(self) -> CallUnderWay:
         """The call that is under way."""
         return self._judge.call
 
@@ -133,17 +130,16 @@ class Watch:
                 self._guard(lambda: self._begin_anew(function, args, kwargs))
             return
         self._prepared = True
-        self._judge.function = function
+        self._judge.watch(function)
         show_log_lines()
         self._guard(lambda: self._prepare(function, args, kwargs))
 
     def _prepare(
         self, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        self._judge.closed = False
         self._parts.find(function, args, kwargs, self)
         ranks = join_ranks(self._parts.models, self.settings.ranks_every, self.settings.lang)
-        self._judge.ranks = ranks
+        self._ranks = ranks
         writes = ranks is None or ranks.rank == 0
         self._judge.record_to(
             open_recorder(
@@ -151,7 +147,8 @@ class Watch:
                 {**self._parts.by_kind(), "settings": self._parts.settings()},
                 writes,
                 self._clock,
-            )
+            ),
+            None if ranks is None else ranks.rank,
         )
         atexit.register(_close_at_exit, weakref.ref(self))
 
@@ -172,11 +169,10 @@ class Watch:
             return
         self._active = True
         self._arguments = batch if self._judge.function is not None else None
-        call = TrainingCall(self.call.step + 1, memory=self._judge.memory)
-        call.random_state = torch.get_rng_state()
+        call = CallUnderWay(self.call.step + 1, self._judge.memory, torch.get_rng_state())
         self._judge.begin(call)
         if batch is not None:
-            self._model_ends.see(call, batch)
+            call.note_batch(self._model_ends.see(batch))
         self._started = self._clock.now()
 
     def end(self, result: Any = None, batch: Any = None) -> None:
@@ -184,18 +180,18 @@ class Watch:
         if not self._active:
             return
         self._active = False
-        self._budget.all_seconds += self._clock.now() - self._started
+        self._budget.add(0.0, self._clock.now() - self._started)
         self.steps += 1
         self._guard(lambda: self._finish(result, batch))
 
     def abandon(self) -> None:
         """Drop the current step: it raised an exception."""
         self._active = False
-        for watched in self.optimizers.values():
-            watched.reading = watched.before = None
-            watched.skip = False
+        self._judge.end_skipping()
+        for reader in self.optimizers.values():
+            reader.forget_step()
         for backward_hook in self._parts.backward_hooks.values():
-            backward_hook.left_out()
+            backward_hook.abandon()
 
     def close(self) -> None:
         """Remove all hooks, write what is left, and log a summary line."""
@@ -215,32 +211,44 @@ class Watch:
         self.recorder.close(self.summary())
 
     def _finish(self, result: Any, batch: Any) -> None:
-        call = self.call
+        under_way = self.call
         if batch is not None:
-            self._model_ends.see(call, batch)
-        self._read_loss(loss_in(result))
-        for watched in self.optimizers.values():
-            if watched.reading is not None and watched.scaled and call.skipped:
-                self._leave_out(watched)
-            watched.reading = watched.before = None
-            watched.skip = False
-        self._model_ends.fill(call)
-        if self._model_ends.batches.changed(call):
-            self._judge.event(self._model_ends.batches.size_text(call))
-        call.alone = len(self.optimizers) == 1 and not self._model_ends.batches.attacked
-        if call.step % _UNOWNED_EVERY == _UNOWNED_AT:
-            call.unowned = self._parts.unowned()
-        for backward_hook in self._parts.backward_hooks.values():
-            backward_hook.report(call)
-        if self._judge.ranks is not None:
-            self._judge.ranks.exchange(call, self.optimizers.values(), len(self._judge.alerts))
-        self._judge.submit(("call", call))
-        self._budget.own_seconds += self._judge.seconds - self._judged_seconds
+            under_way.note_batch(self._model_ends.see(batch))
+        under_way.note_loss(self._number_of(loss_in(result)))
+        self._judge.end_skipping()
+        for reader in self.optimizers.values():
+            if reader.reading is not None and reader.scaled and under_way.skipped:
+                self._leave_out(reader)
+            reader.forget_step()
+        call = self._finished(under_way)
+        self._judge.submit(call)
+        self._budget.add(self._judge.seconds - self._judged_seconds, 0.0)
         self._judged_seconds = self._judge.seconds
         self._calls.clear()
         self._arguments = None
         if self._budget.look(call.step):
             self._judge.note_thinned(self._budget.text)
+
+    def _finished(self, under_way: CallUnderWay) -> TrainingCall:
+        """What all who listen have seen of the call."""
+        step, batches = under_way.step, self._model_ends.batches
+        batch, given = batches.finish(under_way.batch)
+        gave = self._model_ends.outputs.finish(under_way.loss)
+        size = batches.follow_size(batch)
+        if size.is_new:
+            self._judge.event(batches.size_text(batch))
+        unowned = self._parts.unowned() if step % _UNOWNED_EVERY == _UNOWNED_AT else ()
+        backward = Backward()
+        for backward_hook in self._parts.backward_hooks.values():
+            backward = backward.and_then(backward_hook.report())
+        rows = RankRows()
+        if self._ranks is not None:
+            row = row_of(
+                step, under_way.loss, batch.digest, self.optimizers.values(), len(self._judge.alerts)
+            )  # fmt: skip
+            rows = self._ranks.exchange(row, step)
+        alone = len(self.optimizers) == 1 and not batches.attacked
+        return under_way.finish(batch, given, gave, backward, rows, size.stretch, alone, unowned)
 
     def _find_origin(self) -> Text | None:
         """The step's batch once more; training goes on whatever the model does with it."""
@@ -258,20 +266,18 @@ class Watch:
         finally:
             self._active = was_active
 
-    def _leave_out(self, watched: WatchedOptimizer) -> None:
+    def _leave_out(self, reader: OptimizerReader) -> None:
         """The loss scaler left the step out."""
-        if (backward_hook := self._parts.backward_hooks.get(id(watched))) is not None:
+        if (backward_hook := self._parts.backward_hooks.get(id(reader))) is not None:
             backward_hook.left_out()
         self._model_ends.outputs.left_out()
 
-    def _read_loss(self, found: Tensor | float | None) -> None:
-        if isinstance(found, Tensor):
-            if found.device.type == "cpu":
-                self.call.loss = float(found.item())
-            else:
-                self.call.loss = self._model_ends.batches.later(found)
-        else:
-            self.call.loss = found
+    def _number_of(self, loss: Tensor | float | None) -> float | None:
+        if not isinstance(loss, Tensor):
+            return loss
+        if loss.device.type == "cpu":
+            return float(loss.item())
+        return self._model_ends.batches.later(loss)
 
     # -- what the hooks tell
 
@@ -306,74 +312,60 @@ class Watch:
 
     def model_loaded(self) -> None:
         """Weights or an optimizer's state were loaded; the next read says what that changed."""
-        self._guard(self._judge.judge_waiting)  # what waits was before it
-        for watched in self.optimizers.values():
-            watched.loaded = True
-            watched.memory.pop("age", None)
+        self._guard(self._judge.note_loaded)
+        for reader in self.optimizers.values():
+            reader.load()
 
     def _before_step(self, optimizer: torch.optim.Optimizer) -> None:
-        watched = self._parts.watched_form(optimizer, self._active)
-        if watched is None:
+        reader = self._parts.reader_of(optimizer, self._active)
+        if reader is None:
             return
-        if watched.reading is None:
-            self._step_reader.read(watched, 1.0, is_bad=not self._model_ends.outputs.finite)
-        if (backward_hook := self._parts.backward_hooks.get(id(watched))) is not None:
-            backward_hook.before_step(self.call)
-        if watched.skip:
-            watched.before = None  # what this step does to the weights is ours, and says nothing
-            for parameter in watched.parameters:  # without gradients nothing moves, state included
-                parameter.grad = None
+        if reader.reading is None:
+            reader.read(1.0, is_bad=not self._model_ends.outputs.finite)
+        if (backward_hook := self._parts.backward_hooks.get(id(reader))) is not None:
+            backward_hook.before_step()
+        if self._judge.is_skipping(reader.watched.key):
+            reader.drop_gradients()
 
     def _before_clip(self, parameters: Any, norms: tuple[float, Tensor]) -> None:
         one = next(iter([parameters] if isinstance(parameters, Tensor) else parameters), None)
-        for watched in self.optimizers.values():
-            if one is None or id(one) not in watched.ids:
+        for reader in self.optimizers.values():
+            if one is None or id(one) not in reader.watched.ids:
                 continue
-            if watched.reading is None and watched.is_current():
-                self._step_reader.read(watched, 1.0, is_bad=not self._model_ends.outputs.finite)
-            watched.clipping = norms
+            if reader.reading is None and reader.is_current():
+                reader.read(1.0, is_bad=not self._model_ends.outputs.finite)
+            reader.clip(norms)
 
     def _before_unscale(self, scaler: Any, optimizer: torch.optim.Optimizer) -> None:
-        watched = self._parts.watched_form(optimizer, self._active)
-        if watched is None or watched.reading is not None:
+        reader = self._parts.reader_of(optimizer, self._active)
+        if reader is None or reader.reading is not None:
             return
-        scale = scaler.get_scale() if not watched.reader.defers else 1.0
-        self.call.scale, self.call.scaled = scale, True
-        self._step_reader.read(
-            watched, scale, scaled=True, is_bad=not self._model_ends.outputs.finite
-        )
-        self.call.skipped += 1  # taken back when the optimizer does step
+        scale = scaler.get_scale() if not reader.defers else 1.0
+        reader.read(scale, scaled=True, is_bad=not self._model_ends.outputs.finite)
+        self.call.note_unscaled(scale)  # left out, until the optimizer does step
 
     def _after_step(self, optimizer: torch.optim.Optimizer) -> None:
-        watched = self.optimizers.get(id(optimizer))
-        if watched is None or watched.reading is None:
+        reader = self.optimizers.get(id(optimizer))
+        if reader is None or reader.reading is None:
             return
-        self.call.updates += 1
-        if watched.scaled:
-            self.call.skipped = max(self.call.skipped - 1, 0)
-        watched.after = None
+        self.call.note_step(reader.scaled)
         try:
-            if watched.due and watched.before is not None and watched.reading.samples is not None:
-                self._step_reader.read_update(watched)
+            reader.read_after(compared=self._ranks is not None)
         finally:  # an alert may be raised out of it
-            self._stepped(watched)
+            self._stepped(reader)
 
-    def _stepped(self, watched: WatchedOptimizer) -> None:
-        if (backward_hook := self._parts.backward_hook(watched)) is not None:
+    def _stepped(self, reader: OptimizerReader) -> None:
+        key = reader.watched.key
+        if (backward_hook := self._parts.backward_hook(reader)) is not None:
             if backward_hook.has_new_passes():
-                # sums of more batches point elsewhere: learn anew where steps lead
-                self._judge.judge_waiting()
-                watched.learners["update"].baselines.forget()
-                self._judge.learn_again("loss_slope")  # losses are divided by their number, or not
+                self._judge.note_passes_changed(key)
             backward_hook.stepped()
-        self._model_ends.outputs.stepped(watched.norm, watched.scale)
-        watched.updates += 1
-        watched.skip = False
-        watched.clipping = None
-        watched.reading = watched.before = None
+        self._model_ends.outputs.stepped(reader.norm, reader.scale)
+        self._judge.end_skipping(key)
+        reader.end_step()
         for other in self.optimizers.values():
-            if other is not watched and not other.ids.isdisjoint(watched.ids):
-                other.after = None  # it changed them too, and rightly
+            if other is not reader and not other.watched.ids.isdisjoint(reader.watched.ids):
+                other.doubt_weights()
 
     # -- how it stands
 
@@ -422,7 +414,7 @@ class Watch:
         finally:
             if timed:
                 spent = self._clock.at_work() - self._judge.seconds - start
-                self._budget.own_seconds += _TIMED_EVERY * spent
+                self._budget.add(_TIMED_EVERY * spent, 0.0)
 
 
 def _guard_of(watch: Watch) -> Callable[[Callable[[], object]], None]:

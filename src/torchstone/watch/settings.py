@@ -14,7 +14,7 @@ import torch
 from torchstone.core.errors import UsageError
 from torchstone.core.text import Text, locale_lang
 from torchstone.runtime.number_formats import NumberFormat, format_of
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 
 OnAlert = Callable[[Alert], object] | Literal["raise", "skip"] | None
 

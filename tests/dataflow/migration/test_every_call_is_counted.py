@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from torchstone.core.text import Text
 from torchstone.dataflow import EnhancedTracer, OptimizerManager, PipelineMigrator
+from torchstone.dataflow.device.profile import DeviceProfile
 from torchstone.dataflow.migration import wrapper
 from torchstone.dataflow.migration.ledger import Fallback
-from torchstone.dataflow.placement.profile import DeviceProfile
 from torchstone.dataflow.plan import MigrationPlan
 from torchstone.dataflow.run_report import Ran, Runs, report_on_runs
 

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from torchstone.dataflow import PipelineMigrator
-from torchstone.dataflow.migration.deferred.fusing import BATCHES, Fuser, OnBatch
+from torchstone.dataflow.migration.fusing import BATCHES, Fuser, OnBatch
 
 IMAGES = [np.random.default_rng(n).integers(0, 256, (24, 18, 3), np.uint8) for n in range(4)]
 PLAN = {"context_device_map": {"cv2.resize": "cuda:0", "cv2.cvtColor": "cuda:0"}}

@@ -19,17 +19,17 @@ from torchstone.dataflow import (
     KWayPartitioner,
 )
 from torchstone.dataflow.answer import plan_answer
-from torchstone.dataflow.placement.catalogued import look_up
-from torchstone.dataflow.placement.kernel_count import UNKNOWN, KernelCount
-from torchstone.dataflow.placement.manager import OptimizerManager
-from torchstone.dataflow.placement.partitioner import Partition
-from torchstone.dataflow.placement.profile import (
+from torchstone.dataflow.device.kernel_count import UNKNOWN, KernelCount
+from torchstone.dataflow.device.profile import (
     DeviceProfile,
     Interval,
     Work,
     assumed_profile,
     load_profile,
 )
+from torchstone.dataflow.placement.catalogued import look_up
+from torchstone.dataflow.placement.manager import OptimizerManager
+from torchstone.dataflow.placement.partitioner import Partition
 from torchstone.dataflow.plan import plan_from_data
 
 FAST = DeviceProfile("cuda:0", 10e9, 10e-6, 5e-6, speedup=20.0)

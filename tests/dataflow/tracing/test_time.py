@@ -19,7 +19,6 @@ from torch.utils.data import DataLoader, Dataset
 from torchstone.core.errors import InputError
 from torchstone.dataflow import EnhancedTracer, ExecutionDAG
 from torchstone.dataflow.run import load_trace
-from torchstone.dataflow.time_use import MODULE, ThreadTime, TimeUse, time_uses
 from torchstone.dataflow.trace_answer import TracedTime, TraceSubject, trace_answer
 from torchstone.dataflow.tracing.callees import Callee
 from torchstone.dataflow.tracing.hooks import calls, operators
@@ -27,6 +26,7 @@ from torchstone.dataflow.tracing.journal import journal_of, read_journal
 from torchstone.dataflow.tracing.recorder import Event, UnrecordedCalls
 from torchstone.dataflow.tracing.sampling import Spot, ThreadSampler
 from torchstone.dataflow.tracing.sites import Site
+from torchstone.dataflow.tracing.time_use import MODULE, ThreadTime, TimeUse, time_uses
 from torchstone.dataflow.view.pictures import graph_picture
 
 

@@ -12,8 +12,8 @@ from torchstone.dryrun.eager.forms import form_of
 from torchstone.dryrun.eager.kernels import RandomState
 from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.fakes.lazy import make_fake, make_mode
-from torchstone.dryrun.script.session import Session
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.session import Session
+from torchstone.dryrun.settings import ScriptSettings
 
 OPERATORS = ("addmm", "index_add", "nn.functional.nll_loss", "gather", "masked_select", "bucketize")
 """Dtypes, indices, targets, sizes that are values, ranks: one for each mechanism."""

@@ -13,7 +13,7 @@ from torchstone.core.report import Report
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks.tell import summary
 from torchstone.dryrun.reporting.ranks.report import report_on
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 
 
 def report_of(function: Callable[[], None], world_size: int = 2) -> Report:

@@ -14,7 +14,7 @@ from torchstone.dryrun import expect_same_collectives
 from torchstone.dryrun.ranks.classes import ranks_to_play
 from torchstone.dryrun.ranks.faults import faults_of
 from torchstone.dryrun.ranks.play import play
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 
 
 def train(steps: int = 2, forward: str = "wrapped") -> None:

@@ -125,7 +125,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from torchstone.dryrun.harness import HarnessError, check_can_copy
 from torchstone.dryrun.ranks.play import warm_up
 from torchstone.observe.compat.autograd_engine import engine_threads, start_engine
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 def backward():
     torch.ones(1, requires_grad=True).sum().backward()
 if sys.argv[1] == "ours":

@@ -6,8 +6,8 @@ import pytest
 
 from torchstone.dryrun.record import Operand, OperatorError
 from torchstone.dryrun.shapes.hazards import crosses
-from torchstone.dryrun.shapes.symbolic import in_words
 from torchstone.dryrun.shapes.words import explain
+from torchstone.dryrun.symbolic import in_words
 
 
 def error(op: str, *shapes: tuple[int, ...], message: str = "", **facts: object) -> OperatorError:

@@ -62,7 +62,7 @@ def _run(options: RunOptions, common: CommonOptions) -> int:
 
 def _export(options: ExportOptions, common: CommonOptions) -> int:
     needs_torch("flow export")
-    from torchstone.dataflow.export.ray_script import export_command
+    from torchstone.dataflow.migration.export.ray_script import export_command
 
     show(export_command(options), common)
     return 0

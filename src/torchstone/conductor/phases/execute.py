@@ -39,7 +39,7 @@ _LOADED = (
     "torch._dynamo",
     "torchstone.conductor.experiments.running",
     "torchstone.conductor.probes.run",
-    "torchstone.dryrun.script.world",
+    "torchstone.dryrun.world",
 )
 """What jobs that run the project load: half of the time of a short one, if each did it again."""
 STEPS = ("steps", "optimizer_steps")

@@ -209,8 +209,8 @@ def _look(subject: Subject, rank: int = 0, store: str = "") -> Outcome:
     os.chdir(subject.root)  # what the script writes stays in its project
     run, hooks = harvest(subject.root, subject.script, subject.arguments, SCRIPT_SECONDS, rank,
                          subject.world, store, subject.pretend, subject.supplies)  # fmt: skip
-    hooks.quiet = True
-    FileGroup.alone = True
+    hooks.silence()
+    FileGroup.end_exchange()
     if 0 < rank < subject.world - 1:  # stages differ most between the first and the last rank
         return Outcome(rank=facts_of(run))
     if subject.tests and not rank and not _enough_modules(run):

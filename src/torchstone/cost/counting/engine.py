@@ -14,9 +14,9 @@ import torch._dynamo  # some meta kernels load it; in the midst of a run that ho
 from torch import nn
 
 from torchstone.cost.counting.ends import Inputs
+from torchstone.cost.counting.equal_layers.copied import Disagreement
 from torchstone.cost.counting.session import Session
 from torchstone.cost.counting.stepping import MakeOptimizer
-from torchstone.cost.equal_layers.copied import Disagreement
 from torchstone.cost.records.ledger import Cost
 from torchstone.observe.undo import Undo, heal, keep_modes, leave_inference_mode
 from torchstone.runtime.on_meta.autocast import MetaAutocast

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from torchstone.cost.counting.operators import Operator
+from torchstone.cost.operators import Operator
 from torchstone.cost.records.books import Scope, priced
 from torchstone.observe.compat.operators import COMPOSITE_EXPLICIT_AUTOGRAD
 from torchstone.observe.compat.trees import tree_leaves

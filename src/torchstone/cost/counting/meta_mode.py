@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from torchstone.cost.counting.higher_order import run_higher_order
-from torchstone.cost.counting.operators import (
+from torchstone.cost.counting.shapes import ONE_FORMAT, SHAPES, check_formats
+from torchstone.cost.operators import (
     COMPOSITE,
     HIGHER_ORDER,
     IN_PLACE,
@@ -20,10 +21,9 @@ from torchstone.cost.counting.operators import (
     Operator,
     operator_of,
 )
-from torchstone.cost.counting.operators import (
+from torchstone.cost.operators import (
     KNOWN as _OPERATORS,
 )
-from torchstone.cost.counting.shapes import ONE_FORMAT, SHAPES, check_formats
 from torchstone.cost.records.books import Books, Entry, Pages, Scope, priced
 from torchstone.observe.compat.autograd import graph_task
 from torchstone.observe.compat.modes import TorchDispatchMode

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from torchstone.cost.counting.higher_order import plain_form
-from torchstone.cost.counting.operators import (
+from torchstone.cost.operators import (
     COMPOSITE,
     HIGHER_ORDER,
     IN_PLACE,

@@ -9,10 +9,10 @@ from torch import nn
 
 from torchstone.cost.counting.assumed import Assumed
 from torchstone.cost.counting.ends import Arguments, Inputs, arguments_of, ends_of
+from torchstone.cost.counting.equal_layers.filling import fill
+from torchstone.cost.counting.equal_layers.replay import Replay
 from torchstone.cost.counting.meta_mode import MetaMode
 from torchstone.cost.counting.stepping import MakeOptimizer, step_twice
-from torchstone.cost.equal_layers.filling import fill
-from torchstone.cost.equal_layers.replay import Replay
 from torchstone.cost.records.books import Books, Scope
 from torchstone.cost.records.facts import facts_of
 from torchstone.cost.records.idle import idle_modules, observe_parameters

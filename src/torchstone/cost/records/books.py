@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from torchstone.cost.counting.operators import Operator
+from torchstone.cost.operators import Operator
 from torchstone.cost.records.ledger import BACKWARD, FORWARD, RECOMPUTE, Key, Tally
 from torchstone.observe.compat.autograd import graph_task, saved_tensor_hooks
 from torchstone.observe.compat.trees import tree_leaves

@@ -27,6 +27,10 @@ class DAGBuilder:
         node = DAGNode(self.node_counter, name, VARIABLE, version=self._versions[name])
         return self._add(node)
 
+    def describe(self, node: DAGNode) -> None:
+        """Put a node with more facts in the place of the one of its number."""
+        self.dag.nodes[node.node_id] = node
+
     def _add(self, node: DAGNode) -> int:
         self.dag.nodes[node.node_id] = node
         self.node_counter += 1

@@ -79,10 +79,6 @@ class ContextTracker:
             walked = walked.f_back
         return CallSite(tuple(reversed(names)), file or caller, at or line, from_user)
 
-    def current_key(self) -> str:
-        """The context of the innermost replaced function that is running."""
-        return context_key(self.call_site().path, self._stack[-1] if self._stack else "")
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

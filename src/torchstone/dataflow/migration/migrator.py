@@ -14,8 +14,9 @@ from typing import Any, Self
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
 from torchstone.dataflow.migration.contexts import ContextTracker, Placement, functions_in
-from torchstone.dataflow.migration.deferred.fusing import Fuser
 from torchstone.dataflow.migration.deferred.loader import defer_in_loaders, is_loader_worker
+from torchstone.dataflow.migration.export.ray_data import RayOptions, ray_dataset
+from torchstone.dataflow.migration.fusing import Fuser
 from torchstone.dataflow.migration.ledger import Fallback, Ledger
 from torchstone.dataflow.migration.patching.injector import PatchInjector, Unpatched
 from torchstone.dataflow.migration.processors import Processors
@@ -253,9 +254,7 @@ class PipelineMigrator:
         `items` is a sequence or a Ray dataset with a column `item`; the result is a Ray dataset
         with a column `result`. Needs the extra `ray`. Options: those of `RayOptions`.
         """
-        from torchstone.dataflow.export.ray_data import RayOptions, ray_dataset
-
-        return ray_dataset(self.plan, function, items, RayOptions(**options))
+        return ray_dataset(type(self).from_plan, self.plan, function, items, RayOptions(**options))
 
     def speedups(self) -> dict[str, float]:
         """Function → times faster than the original, by the median of the calls that were computed

@@ -14,12 +14,11 @@ import torch
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.contexts import CallSite, ContextTracker, Placement
-from torchstone.dataflow.migration.deferred.fusing import Fuser
-from torchstone.dataflow.migration.deferred.steps import can_record
 from torchstone.dataflow.migration.device_array import call_on_host
+from torchstone.dataflow.migration.fusing import Fuser
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.nested import hashable, map_leaves
-from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
+from torchstone.dataflow.migration.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Processors, Transfer
 from torchstone.dataflow.migration.proof.certificates import Certificates
 from torchstone.dataflow.migration.proof.comparison import difference
@@ -36,6 +35,7 @@ from torchstone.dataflow.migration.refusals import (
     within_tolerance,
 )
 from torchstone.dataflow.migration.specification import Arguments, Call, Case, OpSpec, Refusal
+from torchstone.dataflow.migration.steps import can_record
 from torchstone.dataflow.migration.targets import STAY, Target
 
 logger = logging.getLogger("migration")

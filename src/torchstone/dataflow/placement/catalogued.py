@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchstone.core.text import NOTHING, Text
+from torchstone.dataflow.device.kernel_count import UNKNOWN, KernelCount
 from torchstone.dataflow.graph.dag import DAGNode
-from torchstone.dataflow.placement.kernel_count import UNKNOWN, KernelCount
 
 DATA = "_"
 """Stands for data among the arguments of a traced call."""

@@ -13,6 +13,7 @@ from typing import Any
 from torchstone.core.errors import UsageError
 from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
+from torchstone.dataflow.device.profile import DeviceProfile
 from torchstone.dataflow.graph.dag import ExecutionDAG
 from torchstone.dataflow.graph.export import graph_data
 from torchstone.dataflow.placement.coarsening import GraphCoarsening
@@ -25,7 +26,6 @@ from torchstone.dataflow.placement.planning import (
     supported_functions,
 )
 from torchstone.dataflow.placement.problem import Setting
-from torchstone.dataflow.placement.profile import DeviceProfile
 
 logger = logging.getLogger("optimizer")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from torchstone.core.quantity import human
 from torchstone.core.text import Text
+from torchstone.dataflow.device.profile import DeviceProfile, Interval, profile_for
 from torchstone.dataflow.graph.dag import DAGNode, ExecutionDAG
 from torchstone.dataflow.placement.flips import flip_speeds
 from torchstone.dataflow.placement.min_cut import best_cut
@@ -24,7 +25,6 @@ from torchstone.dataflow.placement.problem import (
     movable_names,
     problem_from,
 )
-from torchstone.dataflow.placement.profile import DeviceProfile, Interval, profile_for
 from torchstone.dataflow.plan import Estimate, MigrationPlan, PlannedOperator
 
 CPU = "cpu"

@@ -9,9 +9,9 @@ from math import ceil
 from statistics import median
 
 from torchstone.core.text import Text
+from torchstone.dataflow.device.profile import DeviceProfile, Interval, Work
 from torchstone.dataflow.graph.dag import PRODUCES, USES, VARIABLE, DAGNode, ExecutionDAG
 from torchstone.dataflow.placement.catalogued import CataloguedCall, Look, look_up
-from torchstone.dataflow.placement.profile import DeviceProfile, Interval, Work
 
 HOST = -1
 """Stands for the program around the pipeline: what it gives comes from the CPU, what it needs

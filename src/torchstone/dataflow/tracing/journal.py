@@ -18,8 +18,8 @@ from typing import IO, Any
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.assemble import ThreadTrace, shown_constant
 from torchstone.dataflow.graph.export import keep_out_of_version_control
+from torchstone.dataflow.tracing.assemble import ThreadTrace, shown_constant
 from torchstone.dataflow.tracing.callees import Callee
 from torchstone.dataflow.tracing.recorder import NOTHING, Event, Recorder
 from torchstone.dataflow.tracing.sites import Site, site_from

@@ -13,7 +13,7 @@ from multiprocessing.util import Finalize, register_after_fork
 from pathlib import Path
 from typing import Any
 
-from torchstone.dataflow.graph.assemble import ThreadTrace, shown_constant
+from torchstone.dataflow.tracing.assemble import ThreadTrace, shown_constant
 from torchstone.dataflow.tracing.callees import Callee
 from torchstone.dataflow.tracing.messages import number_messages, stop_numbering
 from torchstone.dataflow.tracing.notes import Note

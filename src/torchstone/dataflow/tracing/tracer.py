@@ -16,11 +16,10 @@ from typing import Any
 from torchstone.core.errors import UsageError
 from torchstone.core.files import write_atomically
 from torchstone.core.text import Text
-from torchstone.dataflow.graph.assemble import ThreadTrace, assemble
 from torchstone.dataflow.graph.builder import DAGBuilder
 from torchstone.dataflow.graph.dag import OPERATOR
 from torchstone.dataflow.graph.export import graph_data
-from torchstone.dataflow.time_use import ThreadTime, TimeUse, time_uses
+from torchstone.dataflow.tracing.assemble import ThreadTrace, assemble
 from torchstone.dataflow.tracing.body import Block, BodyDone, block_of
 from torchstone.dataflow.tracing.callees import Callees
 from torchstone.dataflow.tracing.decoding import DecodingHook
@@ -34,6 +33,7 @@ from torchstone.dataflow.tracing.processes import WORKER, WorkerTraces, follow_l
 from torchstone.dataflow.tracing.recorder import DEEPEST, Recorder
 from torchstone.dataflow.tracing.sampling import ThreadSampler
 from torchstone.dataflow.tracing.spawned import TraceSettings, hook_for
+from torchstone.dataflow.tracing.time_use import ThreadTime, TimeUse, time_uses
 from torchstone.dataflow.tracing.values import Values
 
 _running: list[weakref.ref[EnhancedTracer]] = []

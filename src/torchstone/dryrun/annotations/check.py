@@ -19,7 +19,7 @@ from torchstone.core.place import Place
 from torchstone.dryrun.annotations.function_calls import FunctionCall
 from torchstone.dryrun.record import Hazard, Operand
 from torchstone.dryrun.rules import ANNOTATION
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.dryrun.shapes.history import operand
 
 Hints = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import OutermostCall, Session
 from torchstone.observe.compat.trees import tree_map_only
 
 MOST_CALLS = 8
@@ -86,7 +86,7 @@ class RecordedCalls:
         self._session = session
         self._all = session.settings.compile
         if self._all:
-            session.on_outermost_call = self._keep_outermost
+            session.subscribe(OutermostCall, self._keep_outermost)
 
     def compiled(self) -> list[Compiled]:
         named = self._named or list(self._outermost.values())
@@ -112,11 +112,12 @@ class RecordedCalls:
         return call
 
     def _called(self, made: Compiled, args: Any, kwargs: Any) -> None:
-        self._session.counts.compiled += 1
+        self._session.counts.add("compiled")
         if self._all or made.may_not_break:
             made.keep(args, kwargs)
 
-    def _keep_outermost(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def _keep_outermost(self, event: OutermostCall) -> None:
+        module, args, kwargs = event.module, event.args, event.kwargs
         if not self._named:
             made = self._outermost.setdefault(id(module), Compiled(module, {}))
             made.keep(args, kwargs)

@@ -28,8 +28,8 @@ from torchstone.dryrun.eager.kernels import (
     make_tensors,
     run_kernel,
 )
-from torchstone.dryrun.script.fakes.writes import written_tensors
-from torchstone.dryrun.script.session import is_fake, tensors_in
+from torchstone.dryrun.eager.writes import written_tensors
+from torchstone.dryrun.session import is_fake, tensors_in
 
 LARGEST = 1 << 20
 """Elements of a tensor of integers whose values are kept: a batch of tokens or labels."""

@@ -27,7 +27,7 @@ from torchstone.dryrun.eager.kernels import (  # fmt: skip
     run_kernel,
     try_form,
 )
-from torchstone.dryrun.script.session import tensors_in
+from torchstone.dryrun.session import tensors_in
 
 MOST_FORMS = 20_000
 """Forms that are tried in one run; a program that makes new ones without end (lengths of sequences, say)

@@ -12,7 +12,7 @@ from torchstone.core.place import Place
 from torchstone.core.text import Text
 from torchstone.dryrun.meaning.untrained import Untrained
 from torchstone.dryrun.record import Hazard
-from torchstone.dryrun.script.session import Session, tensors_in
+from torchstone.dryrun.session import Session, tensors_in
 from torchstone.dryrun.shapes.history import function_name
 from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins, StepEnds
 from torchstone.observe.where import PROGRAM

@@ -10,7 +10,7 @@ from torch.utils.data import Subset, TensorDataset
 from torchstone.core.place import Place
 from torchstone.core.text import Text
 from torchstone.dryrun.record import Hazard
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import BatchUsed, Session
 from torchstone.observe.training import TRAINING, OptimizerMade
 
 _MOST_ROWS = 5_000_000
@@ -50,6 +50,7 @@ class DataRows:
 
     def start(self) -> None:
         TRAINING.subscribe(self._begin_anew, OptimizerMade)
+        self.session.subscribe(BatchUsed, self.used)
 
     def _begin_anew(self, _: OptimizerMade) -> None:
         """Another training: the folds of a cross-validation share their rows on purpose."""
@@ -57,13 +58,13 @@ class DataRows:
         self.trained.clear()
         self.evaluated.clear()
 
-    def used(self, dataset: Any, place: Place, backwards: int, evaluations: int) -> None:
-        """A batch of the dataset is done with: what happened since it was given?"""
+    def used(self, event: BatchUsed) -> None:
+        """What happened since the batch was given?"""
         counts = self.session.counts
-        if counts.backwards > backwards:
-            self._put(self.trained, dataset, place)
-        elif counts.evaluation_forwards > evaluations:
-            self._put(self.evaluated, dataset, place)
+        if counts.backwards > event.backwards:
+            self._put(self.trained, event.dataset, event.place)
+        elif counts.evaluation_forwards > event.evaluation_forwards:
+            self._put(self.evaluated, event.dataset, event.place)
 
     def _put(self, into: dict[int, _Rows], dataset: Any, place: Place) -> None:
         if id(dataset) not in into and (rows := _rows_of(dataset, place)) is not None:

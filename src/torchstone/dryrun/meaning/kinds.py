@@ -9,7 +9,7 @@ import torch
 
 from torchstone.core.place import Place
 from torchstone.core.text import Text
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.dryrun.shapes.history import function_name, operands_of
 from torchstone.observe.where import PROGRAM
 

@@ -98,15 +98,3 @@ def _condition(node: ast.AST) -> str:
     if isinstance(node, ast.For):
         return f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
     return "try" if isinstance(node, ast.Try) else "except"
-
-
-def leaving_branches(path: str, before: int) -> list[tuple[Place, str]]:
-    """Conditions under which a program leaves early, above a line."""
-    tree = _tree(path)
-    if tree is None:
-        return []
-    return [
-        (Place(path, node.lineno), _condition(node))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and node.lineno <= before and _leaves(node)
-    ]

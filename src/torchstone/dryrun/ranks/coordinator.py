@@ -51,6 +51,23 @@ class _Rank:
     record: Record | None = None
     unawaited: tuple[int, ...] = ()
 
+    def wait(self, number: int) -> None:
+        """It waits for the result of one of its posts."""
+        self.waiting = number
+
+    def go_on(self) -> None:
+        """It has its result, or is told that none comes."""
+        self.waiting = None
+
+    def die(self) -> None:
+        """It is gone without a word."""
+        self.done = self.died = True
+        self.waiting = None
+
+    def finish(self, unawaited: tuple[int, ...], record: Record) -> None:
+        """It has come to its end."""
+        self.done, self.unawaited, self.record = True, unawaited, record
+
 
 class Coordinator:
     """One run of all ranks that are present."""
@@ -97,8 +114,7 @@ class Coordinator:
         for message, payload in messages:
             self._take(number, message, payload)
         if gone and not rank.done:
-            rank.done = rank.died = True
-            rank.waiting = None
+            rank.die()
         return gone
 
     def _take(self, number: int, message: dict[str, Any], payload: bytes) -> None:
@@ -113,12 +129,11 @@ class Coordinator:
                 self._blocked = self._now_blocked()
                 self._release()
         elif "wait" in message:
-            rank.waiting = int(message["wait"])
+            rank.wait(int(message["wait"]))
             self._answer(number)
         elif "done" in message:
-            rank.done = True
-            rank.unawaited = tuple(message.get("unawaited", ()))
-            rank.record = from_data(Record, json.loads(payload), "record")
+            record = from_data(Record, json.loads(payload), "record")
+            rank.finish(tuple(message.get("unawaited", ())), record)
 
     def _complete(self, match: Match) -> None:
         known = {
@@ -138,10 +153,10 @@ class Coordinator:
         key = (number, rank.waiting)
         if key in self._results:
             value = self._results.pop(key)
-            rank.waiting = None
+            rank.go_on()
             rank.wire.put({"ok": True, "known": value is not None}, value or b"")
         elif self._over:
-            rank.waiting = None
+            rank.go_on()
             rank.wire.put({"ok": False})
 
     def _look_for_standstill(self) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torchstone.core.place import Place
-from torchstone.core.text import Text
 from torchstone.dryrun.ranks.branches import find_branch
 from torchstone.dryrun.ranks.coordinator import Played
-from torchstone.dryrun.ranks.posts import Post
+from torchstone.dryrun.ranks.posts import Post, wrong_group_text
 from torchstone.dryrun.ranks_record import RankFault, Side
 from torchstone.dryrun.record import Replica
 from torchstone.dryrun.rules import BUFFERS, REPLICAS, WRONG_GROUP
@@ -67,14 +66,6 @@ def _wrong_group(
     said = wrong_group_text(tuple(members), holders[0])
     side = Side(tuple(members), said.en, (place,), text_zh=said.zh)
     return RankFault(WRONG_GROUP.id, "wrong-group", (side,))
-
-
-def wrong_group_text(group: Sequence[int], holders: Sequence[int]) -> Text:
-    """Which ranks share gradients, and which share parameters."""
-    return Text(
-        f"gradients are reduced over ranks {list(group)}, and the parameters are equal on ranks {list(holders)}",
-        f"梯度在 rank {list(group)} 上归约，而参数在 rank {list(holders)} 上相同",
-    )
 
 
 def _is_used(played: Played) -> bool:

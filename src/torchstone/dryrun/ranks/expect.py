@@ -10,7 +10,7 @@ import torch
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks.tell import summary
 from torchstone.dryrun.reporting.ranks.report import report_on
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 
 
 def expect_same_collectives(

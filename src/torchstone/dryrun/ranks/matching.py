@@ -145,10 +145,6 @@ class Matcher:
             found += [post for queue in queues.values() for post in queue]
         return sorted(found, key=lambda post: (post.rank, post.number))
 
-    def matched_in(self, group: str) -> int:
-        found = self._groups.get(group)
-        return found.done if found else 0
-
 
 def _disagreement(heads: tuple[Post, ...], position: int) -> Disagreement | None:
     first = heads[0]

@@ -41,8 +41,9 @@ from torchstone.dryrun.ranks.process.uniform import EQUAL, PASSES, Uniform
 from torchstone.dryrun.ranks.wire import Wire
 from torchstone.dryrun.record import Record
 from torchstone.dryrun.script.fakes.lazy import make_mode
-from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
-from torchstone.dryrun.script.world import World, run_program
+from torchstone.dryrun.session import TensorFaked
+from torchstone.dryrun.settings import WALL_FACTOR, ScriptSettings
+from torchstone.dryrun.world import World, run_program
 from torchstone.observe.compat.autograd_engine import start_engine
 from torchstone.observe.compat.groups import make_fake_store
 
@@ -201,8 +202,10 @@ def _be_rank(
             sink.link = link
             uniform = Uniform(world.session, settings.rank, answers)
             world.forks.on_trial = link.detach
-            world.session.answer_scalar = uniform.answer
-            world.session.uniform_questions = lambda: uniform.local_questions
+            world.session.answer(replace(
+                world.session.asks, answer_scalar=uniform.answer,
+                uniform_questions=lambda: uniform.local_questions,
+            ))  # fmt: skip
             world.answers.observers.append(uniform.observe)
             world.calls.checks.append(Races(link).check)
             order_sets_by_rank(settings.rank, settings.scratch)
@@ -233,7 +236,6 @@ def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:
     replicas = Replicas(world.session, uniform, provenance, world.answers.is_stale)
     answers = world.answers
     answers.observers.append(provenance.observe)
-    answers.blank = set()
     link.on_exchanged = replicas.exchanged
     follow_broadcasts(replicas)
 
@@ -242,11 +244,10 @@ def _follow_replicas(world: World, link: Link, uniform: Uniform) -> None:
         if not answers.is_blank(real):
             provenance.adopt(real, fake)
 
-    answers.with_choices = Choices(provenance.of).replace
-    world.session.number_of = provenance.of
-    world.session.give_number = provenance.set
-    answers.on_replaced = stands_in
-    world.session.on_parameter = stands_in
+    answers.play_rank(Choices(provenance.of).replace)
+    session = world.session
+    session.answer(replace(session.asks, number_of=provenance.of, give_number=provenance.set))
+    session.subscribe(TensorFaked, lambda event: stands_in(event.real, event.fake))
 
 
 def _set_environment(settings: ScriptSettings) -> None:

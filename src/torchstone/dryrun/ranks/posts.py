@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torchstone.core.place import Place
+from torchstone.core.text import Text
 
 SEND, RECV, NEW_GROUP = "send", "recv", "new_group"
 ANY = -1
@@ -68,3 +70,11 @@ class Post:
 
     def on(self, rank: int) -> Post:
         return replace(self, rank=rank)
+
+
+def wrong_group_text(group: Sequence[int], holders: Sequence[int]) -> Text:
+    """Which ranks share gradients, and which share parameters."""
+    return Text(
+        f"gradients are reduced over ranks {list(group)}, and the parameters are equal on ranks {list(holders)}",
+        f"梯度在 rank {list(group)} 上归约，而参数在 rank {list(holders)} 上相同",
+    )

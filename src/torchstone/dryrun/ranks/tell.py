@@ -19,7 +19,7 @@ from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks_record import RankHazard, RanksRecord
 from torchstone.dryrun.record import Hazard, Progress, Record
 from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 
 
 def play_and_report(

@@ -7,8 +7,8 @@ import sys
 from types import FrameType
 
 from torchstone.core.text import Text
-from torchstone.dryrun.script.session import EndOfRun, Session
-from torchstone.dryrun.script.settings import WALL_FACTOR
+from torchstone.dryrun.session import Session
+from torchstone.dryrun.settings import WALL_FACTOR
 from torchstone.observe.training import TRAINING, BackwardBegins, StepBegins, StepEnds
 
 
@@ -22,7 +22,7 @@ def limit_run(session: Session) -> None:
             session.end("budget", Text(f"{most} optimizer steps", f" {most} 个优化步"))
 
     def after_step(_: StepEnds) -> None:
-        counts.optimizer_steps += 1
+        counts.add("optimizer_steps")
 
     TRAINING.subscribe(before_step, StepBegins)
     TRAINING.subscribe(after_step, StepEnds)
@@ -39,7 +39,7 @@ def _count_backwards(session: Session) -> None:
     settings, counts = session.settings, session.counts
 
     def backward(_: BackwardBegins) -> None:
-        counts.backwards += not _inside_a_pipeline(sys._getframe(1))
+        counts.add("backwards", not _inside_a_pipeline(sys._getframe(1)))
         if counts.backwards > settings.max_backwards and not counts.optimizer_steps:
             most = settings.max_backwards
             session.end("budget", Text(f"{most} backward passes", f" {most} 次反向传播"))
@@ -64,9 +64,7 @@ def _limit_seconds(session: Session) -> None:
 
     def on_alarm(_: int, frame: FrameType | None) -> None:
         del frame
-        # no exception: it could be caught, and inside of C++ it would abort the process
-        session.ended = session.ended or EndOfRun("time", f"{session.settings.limit_seconds():g} s")
-        session.leave()
+        session.run_out_of_time()
 
     signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGPROF, on_alarm)

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from torchstone.dryrun.script.session import Counts
+from torchstone.dryrun.session import Counts
 from torchstone.observe.where import PROGRAM
 
 _SIGNS = {

@@ -11,8 +11,8 @@ from types import TracebackType
 from torchstone.core.place import Place
 from torchstone.dryrun.harness import HarnessError
 from torchstone.dryrun.record import OperatorError, Record, Stop
-from torchstone.dryrun.script.session import EndOfRun, Session
 from torchstone.dryrun.script.walls.guards import NO_NETWORK
+from torchstone.dryrun.session import EndOfRun, Session
 from torchstone.observe.compat.fakes import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -77,7 +77,7 @@ def failed(session: Session, error: BaseException) -> Record:
     place, inside = last_place(error)
     cause = cause_of(error)
     obstacle = find_missing_arguments(error) or find_obstacle(
-        error, session.unfound(), session.looked_for
+        error, session.asks.unfound(), session.asks.looked_for
     )
     if cause == "network" and obstacle is None:
         obstacle = NoNetwork(_text_of(error)[:120])
@@ -89,9 +89,11 @@ def failed(session: Session, error: BaseException) -> Record:
         cause, obstacle = "library", BrokenCall(package, version_of(package))
     if cause in ("program", "library") and has_made_data(session.settings.supplies):
         cause, said = "program", refused.message if refused is not None else ""
-        obstacle = obstacle_of_made_data(error, said, session.unfound(), session.looked_for)
+        obstacle = obstacle_of_made_data(
+            error, said, session.asks.unfound(), session.asks.looked_for
+        )
     if isinstance(obstacle, EmptyData):
-        obstacle = replace(obstacle, places=tuple(map(session.looked_for, obstacle.paths)))
+        obstacle = replace(obstacle, places=tuple(map(session.asks.looked_for, obstacle.paths)))
     stop = Stop(
         exception=type(error).__name__,
         message=_text_of(error) + (f" ({own_place_of(error)})" if cause == "harness" else ""),

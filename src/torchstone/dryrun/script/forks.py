@@ -12,7 +12,6 @@ import os
 import signal
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 from torchstone.core.codec import from_data, to_data
@@ -20,7 +19,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.harness import check_can_copy
 from torchstone.dryrun.record import Assumption, Record
 from torchstone.dryrun.script.budget import start_clocks
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.where import PROGRAM
 
 TRIAL_SECONDS = 15.0
@@ -83,8 +82,7 @@ class Forks:
             )  # fmt: skip
             return usual
         other = not usual
-        session.parent, session.path = session.path, number
-        session.branch = Assumption(question, str(other), spot)
+        session.take_path(number, Assumption(question, str(other), spot))
         session.assume(question, str(other))
         start_clocks(session.settings.max_seconds)
         return other
@@ -98,9 +96,7 @@ class Forks:
             os.close(read)
             self.in_trial = True
             self.sink = PipeSink(write)
-            settings = self.session.settings
-            steps = min(settings.max_steps, self.session.counts.optimizer_steps + 1)
-            self.session.settings = replace(settings, max_steps=steps, try_fixes=False)
+            self.session.become_trial()
             start_clocks(TRIAL_SECONDS)
             self.on_trial()
             return None

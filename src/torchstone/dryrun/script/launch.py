@@ -22,7 +22,7 @@ from torchstone.core.errors import InputError
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks_record import RanksRecord
 from torchstone.dryrun.record import Record
-from torchstone.dryrun.script.settings import WALL_FACTOR, ScriptSettings
+from torchstone.dryrun.settings import WALL_FACTOR, ScriptSettings
 from torchstone.sandbox.fork_server import Order
 from torchstone.sandbox.forks import EXECUTE, PACKAGE_HOME
 from torchstone.sandbox.forks import start as start_process
@@ -123,7 +123,7 @@ _BOOT = (
     "import sys; sys.path.insert(0, {home!r}); "
     "from torchstone.dryrun.child import main; main(sys.argv[1:])"
 )
-_LOADED = ("torch._dynamo", "torchstone.dryrun.child", "torchstone.dryrun.script.world")
+_LOADED = ("torch._dynamo", "torchstone.dryrun.child", "torchstone.dryrun.world")
 """Fake tensors load torch._dynamo, whatever the program uses."""
 _FOR_RANKS = ("torch.distributed", "torchstone.dryrun.ranks.tell")
 

@@ -11,7 +11,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from torchstone.dryrun.record import NEEDS_RANKS
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 
 _MOST_RANKS = 64
 """A larger job is run when `--world-size` asks for it: each rank takes memory and time."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchstone.dryrun.record import Record, TriedFix
 from torchstone.dryrun.script.forks import Forks
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.dryrun.shapes.fixes import Candidate, candidates
 from torchstone.observe.where import PROGRAM
 

@@ -9,7 +9,7 @@ import torch
 
 from torchstone.core.place import Place
 from torchstone.core.text import Text
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.dryrun.shapes.history import (
     LOADER,
     Step,

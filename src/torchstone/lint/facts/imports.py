@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from torchstone.core.pattern import pattern
 from torchstone.lint.facts.members import outline_of
-from torchstone.sources.project import Project
+from torchstone.sources.files import Files
 from torchstone.sources.scene import Scene
 
 _TAIL = 6  # folders of a path that an import can name
@@ -138,7 +138,7 @@ def _is_on_disk(scene: Scene, tail: str) -> bool:
     return False
 
 
-def _layout_of(project: Project) -> _Layout:
+def _layout_of(project: Files) -> _Layout:
     found: _Layout | None = project.summaries.get("layout")
     if found is None:
         modules: dict[str, int] = {}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from torchstone.sources.callers import WORDS
+from torchstone.sources.files import WORDS
 
 _FOLLOWED = (
     b"backward", b"DistributedDataParallel", b"FullyShardedDataParallel", b"DistributedSampler",

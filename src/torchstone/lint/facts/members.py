@@ -8,7 +8,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from torchstone.lint.knowledge.torch_names import names_of
-from torchstone.sources.project import Project
+from torchstone.sources.files import Files
 from torchstone.sources.scene import FUNCTIONS, Scene
 from torchstone.sources.targets import method_of
 
@@ -160,7 +160,7 @@ class Outline(NamedTuple):
     """Attributes that are set on anything, and names that the body of a class may bind."""
 
 
-def outline_of(project: Project) -> Outline:
+def outline_of(project: Files) -> Outline:
     """One pass over the bytes of all files."""
     project.shared = True
     found: Outline | None = project.summaries.get("outline")
@@ -197,7 +197,7 @@ def outline_of(project: Project) -> Outline:
     return found
 
 
-def has_subclass(project: Project, owner: ast.ClassDef) -> bool:
+def has_subclass(project: Files, owner: ast.ClassDef) -> bool:
     return owner.name.encode() in outline_of(project).bases
 
 
@@ -214,7 +214,7 @@ def is_completed_elsewhere(scene: Scene, owner: ast.ClassDef) -> bool:
     return not used
 
 
-def is_bound_elsewhere(project: Project, name: str, by_subclass: bool) -> bool:
+def is_bound_elsewhere(project: Files, name: str, by_subclass: bool) -> bool:
     """Whether some file sets an attribute of this name from outside of its class, or names it in a
     string; for a class with subclasses, whether anything in the project binds the name."""
     word, known = name.encode(), outline_of(project)

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from torchstone.lint.facts.members import outline_of
 from torchstone.lint.knowledge.torch_names import names_of, words_of_torch
-from torchstone.sources.project import Project
+from torchstone.sources.files import Files
 
 _LEAST = 5  # shorter names are too often near to each other by chance
 _OPTION = re.compile(rb"[\"']--([\w-]+)[\"']")
@@ -27,7 +27,7 @@ _OF_DISTRIBUTIONS = frozenset(
 _Names = dict[tuple[str, int], list[str]]
 
 
-def meant_by(project: Project, name: str, reads: int) -> str:
+def meant_by(project: Files, name: str, reads: int) -> str:
     """The defined name that an attribute, which a file reads so often, is a slip of; "" where it is defined,
     near to none, or its words are used elsewhere: then it is a name of another library."""
     if len(name) < _LEAST or name.startswith("_"):
@@ -49,7 +49,7 @@ def meant_by(project: Project, name: str, reads: int) -> str:
     return other if sum(data.count(spelt) for data in project.contents()) == reads else ""
 
 
-def _names_of(project: Project) -> tuple[frozenset[str], _Names]:
+def _names_of(project: Files) -> tuple[frozenset[str], _Names]:
     """Every name that the project, Python's own types or torch define or quote, and those defined by first
     letter and length: few slips change either by much."""
     kept: tuple[frozenset[str], _Names] | None = project.summaries.get("spelling")

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from torchstone.lint.facts.summary import calls_below
 from torchstone.lint.values.halved import is_halved
-from torchstone.sources.callers import WORDS
-from torchstone.sources.project import Project, called_in
+from torchstone.sources.files import WORDS, Files, called_in
 from torchstone.sources.scene import FUNCTIONS, Function, Scene
 
 HALF_WORDS = ("float16", "bfloat16", "half", "autocast", "HalfTensor", "BFloat16Tensor")
@@ -114,12 +113,12 @@ def _looked_up(scene: Scene, function: Function) -> bool:
     return any(is_speaker(scene.project, item) for item in called - {"forward", "__init__"})
 
 
-def is_speaker(project: Project, name: str) -> bool:
+def is_speaker(project: Files, name: str) -> bool:
     """Whether a function of this name speaks of half precision somewhere in the project."""
     return name.encode("utf-8", "replace") in speakers_of(project).names
 
 
-def speakers_of(project: Project) -> Speakers:
+def speakers_of(project: Files) -> Speakers:
     """One pass over the files of a run that speak of half precision."""
     project.shared = True
     found: Speakers | None = project.summaries.get("speakers")

@@ -83,9 +83,6 @@ class Storages:
         self.live = sum(life.size for life in self._alive.values())
         self.activations = self.size_of("activation")
 
-    def knows(self, tensor: torch.Tensor) -> bool:
-        return tensor.untyped_storage()._cdata in self._alive
-
     def alive(self) -> Iterable[tuple[str, Any, int]]:
         return [(life.kind, life.owner, life.size) for life in self._alive.values()]
 

@@ -44,13 +44,6 @@ class Tiles:
         return values.reshape(down * height, across * width)[: self.rows, : self.columns]
 
 
-def as_rows(values: torch.Tensor) -> torch.Tensor:
-    """A tensor as a matrix whose rows run along its last axis."""
-    if values.dim() == 0:
-        return values.reshape(1, 1)
-    return values.reshape(-1, values.shape[-1]) if values.numel() else values.reshape(0, 1)
-
-
 def cut(matrix: torch.Tensor, granularity: str) -> Tiles:
     """The matrix in tiles that share a scale."""
     rows, columns = matrix.shape

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from torchstone.core.text import Text
 from torchstone.watch.after.report import count_episodes
-from torchstone.watch.judge.alerts import short
+from torchstone.watch.alerts import short
 from torchstone.watch.record.runfile import Run
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -15,11 +15,11 @@ import numpy as np
 from torchstone.core.errors import InputError
 from torchstone.core.finding import Severity
 from torchstone.core.text import NOTHING, Text
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 from torchstone.watch.judge.episodes import Episodes, is_silent
 from torchstone.watch.judge.rules import judge_values, signal_named
 from torchstone.watch.learn.journal import Alarmed, Changed, Entry
-from torchstone.watch.measure.watched_optimizer import Learner
+from torchstone.watch.measure.learner import Learner
 from torchstone.watch.record.runfile import Run
 from torchstone.watch.settings import Settings
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from torchstone.core.finding import Severity
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 
 _LONG_AGO = -(10**9)
 

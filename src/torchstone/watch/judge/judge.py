@@ -13,25 +13,26 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from torch import nn
+from numpy.typing import NDArray
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.alerts import Alert, TrainingAlertError
 from torchstone.watch.clock import Clock
-from torchstone.watch.judge.alerts import Alert, TrainingAlertError
 from torchstone.watch.judge.episodes import Episode, Episodes, is_silent
 from torchstone.watch.judge.pause_thread import PauseThread
-from torchstone.watch.judge.rules import judge_call, judge_update, judge_values, measure
+from torchstone.watch.judge.rules import check_update, judge_call, judge_values, measure
 from torchstone.watch.learn.journal import Alarmed
-from torchstone.watch.listen.ranks import Ranks
+from torchstone.watch.measure.call import CallUnderWay, TrainingCall
+from torchstone.watch.measure.learner import JudgedOptimizer, Learner
+from torchstone.watch.measure.parameters import WatchedParameters
 from torchstone.watch.measure.signal import Phase, Values, learned
-from torchstone.watch.measure.update import TrainingCall, Update
-from torchstone.watch.measure.watched_optimizer import Learner, WatchedOptimizer
+from torchstone.watch.measure.update import Update
 from torchstone.watch.record.log import log_line
 from torchstone.watch.record.messages import baseline_of, ended_text, progress_line
 from torchstone.watch.record.recorder import Recorder, scalars
@@ -42,14 +43,25 @@ _SKIPS_TOLD = (10, 100, 1000, 10_000)
 """Steps skipped in a row at which it is said again: one or two are an outlier, ten are a state."""
 _PATIENCE_SECONDS = 0.25
 _LAYERS_EVERY = 10
-_RATE_MEMORY = 0.02  # of the learning rate that thresholds stretch with
 _MOST_ALERTS = 1000
 
-Pending = (
-    tuple[Phase, Update]
-    | tuple[Literal["call"], TrainingCall]
-    | tuple[Literal["unread"], WatchedOptimizer]
-)
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one phase of an optimizer step showed."""
+
+    phase: Phase
+    update: Update
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An optimizer step of which nothing was read."""
+
+    key: int
+
+
+Pending = Seen | Unread | TrainingCall
 
 
 class UsersError(Exception):
@@ -65,36 +77,46 @@ class Judge:
     def __init__(
         self,
         settings: Settings,
-        optimizers: dict[int, WatchedOptimizer],
-        clock: Clock | None = None,
+        clock: Clock,
+        guard: Callable[[Callable[[], object]], None],
+        find_origin: Callable[[], Text | None],
     ) -> None:
         self.settings = settings
-        self.clock = clock or Clock()
-        self.optimizers = optimizers
+        self.clock = clock
+        self.optimizers: dict[int, JudgedOptimizer] = {}
+        """By the key of their parameters."""
         self.alerts: list[Alert] = []
         self.memory: dict[str, object] = {}
         """What signals keep from call to call."""
         self.recorder: Recorder | None = None
-        self.ranks: Ranks | None = None
+        self._rank: int | None = None
+        """Of this process among those that watch the same training; None for a single one."""
         self.function: Callable[..., Any] | None = None
-        self.models: Callable[[], Iterable[nn.Module]] = tuple
         self.episodes = Episodes(settings.alert_window)
         of_calls = Learner("call", (), settings.warmup_steps, settings.tightness)
         self._losses, self._loss_spans = of_calls.baselines, of_calls.spans
         self._writers = list(settings.writers)
         self._pending: deque[Pending] = deque()
-        self._calls: deque[TrainingCall] = deque([TrainingCall(0)], maxlen=2 * _TOGETHER)
+        self._measured: dict[tuple[int, Phase], NDArray[np.float64]] = {}
+        """The values of the learned signals of updates that wait."""
+        self.call = CallUnderWay(0)
+        """The call that is under way."""
+        self._calls: deque[TrainingCall] = deque(maxlen=2 * _TOGETHER)
+        self.epoch = 0
+        """Events so far that made the past a poor guide."""
+        self._skipping: set[int] = set()
+        """Optimizers whose step is to be left out."""
         self._waiting = 0
         self._lock = threading.RLock()
         self._judged_at = self._submitted_at = self.seconds = 0.0
         """When it last judged, when a call was last submitted, and for how long it has judged in all."""
-        self.pause_thread: PauseThread | None = None
+        self._pause_thread = PauseThread(self, guard)
         self.closed = False
         _judges.add(self)
         self._told_baseline = False
         self._signed = False
         """The loss has been negative."""
-        self.find_origin: Callable[[], Text | None] | None = None
+        self._find_origin = find_origin
         """Where NaN of the step that is under way came from."""
         self._origin_told = 0
         """The episode whose origin was looked for."""
@@ -103,34 +125,71 @@ class Judge:
         self._skipped = -1
         self._skipped_in_a_row = 0
 
-    def record_to(self, recorder: Recorder | None) -> None:
+    def watch(self, function: Callable[..., Any] | None) -> None:
+        """The function that is one training step."""
+        self.function = function
+        self.closed = False
+
+    def record_to(self, recorder: Recorder | None, rank: int | None) -> None:
         """What is judged from now on is recorded."""
-        self.recorder = recorder
+        self.recorder, self._rank = recorder, rank
         if recorder is not None:
             recorder.add_series("call", self._losses)
 
     # -- what comes before it
 
-    @property
-    def call(self) -> TrainingCall:
-        """The call that is under way."""
-        return self._calls[-1]
-
-    def begin(self, call: TrainingCall) -> None:
+    def begin(self, call: CallUnderWay) -> None:
         """A new call is under way."""
-        self._calls.append(call)
+        self.call = call
+
+    def add_optimizer(self, name: str, watched: WatchedParameters) -> JudgedOptimizer:
+        """Judge an optimizer from now on; one of the same key gives way."""
+        settings = self.settings
+        judged = JudgedOptimizer(name, watched, settings.warmup_steps, settings.tightness)
+        self.optimizers[watched.key] = judged
+        if self.recorder:
+            self.recorder.add_optimizer(judged)
+        return judged
+
+    def drop_optimizer(self, key: int) -> None:
+        """Another one has taken its parameters; its last steps may wait."""
+        self.judge_waiting()
+        del self.optimizers[key]
+
+    def note_loaded(self) -> None:
+        """Weights or the state of an optimizer were loaded."""
+        self.judge_waiting()  # what waits was before it
+        for judged in self.optimizers.values():
+            judged.memory.pop("age", None)
+
+    def note_passes_changed(self, key: int) -> None:
+        """Sums of more batches point elsewhere: learn anew where steps lead."""
+        self.judge_waiting()
+        self.optimizers[key].learners["update"].baselines.forget()
+        self.learn_again("loss_slope")  # losses are divided by their number, or not
+
+    def record_histograms(
+        self, watched: WatchedParameters, counts: NDArray[np.int64], scale: float
+    ) -> None:
+        """Exponent counts of the gradients that were read."""
+        if self.recorder:
+            self.recorder.histograms(self.call.step, watched, counts, scale)
 
     def submit(self, pending: Pending) -> None:
         """Take a matter up: now when it cannot wait, else together with the next ones."""
         self._pending.append(pending)
-        if pending[0] == "call":
+        if isinstance(pending, TrainingCall):
+            self._calls.append(pending)
             self._waiting += 1
             self._submitted_at = self.clock.now()
-            if self.pause_thread is not None:
-                self.pause_thread.wake()
+            self._pause_thread.wake()
         long = self._waiting and self._submitted_at > self._judged_at + _PATIENCE_SECONDS
         if self._at_once or long or self._waiting >= _TOGETHER or _cannot_wait(pending):
             self.judge_waiting()
+
+    def unlock(self) -> None:
+        """A child that was forked while another thread judged would wait for that thread for ever."""
+        self._lock = threading.RLock()
 
     def judge_waiting(self) -> None:
         """Judge everything that waits, in the order in which it came."""
@@ -162,32 +221,40 @@ class Judge:
     def _measure_all(self) -> None:
         """What many steps show is computed at once: that is most of what judging costs."""
         waiting: dict[tuple[int, Phase], list[Update]] = {}
-        for kind, item in tuple(self._pending):  # another thread may add to them
-            if isinstance(item, Update) and kind not in item.values:
-                waiting.setdefault((id(item.watched), kind), []).append(item)  # type: ignore[arg-type]
-        for (_, phase), updates in waiting.items():
-            measure(updates, phase)
+        for item in tuple(self._pending):  # another thread may add to them
+            if isinstance(item, Seen) and (id(item.update), item.phase) not in self._measured:
+                key = item.update.watched.key
+                waiting.setdefault((key, item.phase), []).append(item.update)
+        for (key, phase), updates in waiting.items():
+            self._measure(key, phase, updates)
+
+    def _measure(self, key: int, phase: Phase, updates: list[Update]) -> None:
+        learner = self.optimizers[key].learners[phase]
+        if learner.signals:
+            for update, row in zip(updates, measure(updates, learner), strict=True):
+                self._measured[id(update), phase] = row
 
     def _judge_all(self) -> None:
         self._measure_all()
         while self._pending:
-            kind, item = self._pending.popleft()
+            item = self._pending.popleft()
             if isinstance(item, TrainingCall):
                 self._judge_call(item)
-            elif isinstance(item, WatchedOptimizer):
-                item.values.clear()
-            elif isinstance(item, Update):
-                if kind not in item.values:  # it came while the others were measured
-                    measure([item], kind)  # type: ignore[arg-type]
-                self._judge_update(item, kind)  # type: ignore[arg-type]
+            elif isinstance(item, Unread):
+                self.optimizers[item.key].values.clear()
+            else:
+                if (id(item.update), item.phase) not in self._measured:
+                    # it came while the others were measured
+                    self._measure(item.update.watched.key, item.phase, [item.update])
+                self._judge_update(item.update, item.phase)
 
     def event(self, text: Text, restart: bool = False) -> None:
         """Something that makes the past a poor guide, or no guide at all."""
         self.judge_waiting()
+        self.epoch += 1
         self._losses.forget()
-        for watched in self.optimizers.values():
-            watched.after = None
-            for learner in watched.learners.values():
+        for judged in self.optimizers.values():
+            for learner in judged.learners.values():
                 learner.baselines.restart() if restart else learner.baselines.forget()
         self.note(text)
 
@@ -199,6 +266,7 @@ class Judge:
     def begin_anew(self) -> None:
         """Another model: nothing of the past counts."""
         self.judge_waiting()
+        self.optimizers.clear()
         self.memory.clear()
         self._signed = False
         self._losses.restart()
@@ -206,28 +274,45 @@ class Judge:
     # -- judging
 
     def _judge_update(self, update: Update, phase: Phase) -> None:
-        watched = update.watched
+        judged = self.optimizers[update.watched.key]
         if phase == "gradient":
-            _follow_rate(watched, update.rate)
-            watched.last_norm, watched.last_rate = update.norm, update.rate
-            if update.warm:
-                watched.end_warmup()
-        stretch = watched.stretch + update.stretch
+            judged.take_up(update)
+        stretch = judged.stretch + update.stretch
         if phase == "update":  # an update follows its gradients
-            stretch += watched.gradient_burst
-        for item in judge_update(update, phase, stretch):
-            if isinstance(item, Values):
-                watched.values[phase] = item
-            elif self._alert(item) and phase == "gradient" and self._may_skip(item):
-                self.skip(watched, update.step)
+            stretch += judged.gradient_burst
+        values = self._measured.pop((id(update), phase), None)
+        for alert in check_update(update, phase, judged):
+            self._alert_of(update, phase, alert)
+        if values is None:
+            return
+        learner = judged.learners[phase]
+        judged.values[phase] = Values(learner.spans, values, learner.of_run)
+        for alert in judge_values(
+            learner.baselines, learner.spans, values, learner.layers, update.step, stretch
+        ):
+            self._alert_of(update, phase, alert)
+
+    def _alert_of(self, update: Update, phase: Phase, alert: Alert) -> None:
+        if self._alert(alert) and phase == "gradient" and self._may_skip(alert):
+            self.skip(update.watched.key, update.step)
 
     def _may_skip(self, alert: Alert) -> bool:
         """A step is left out for what would harm the weights, not for what is worth a look."""
         return self.settings.on_alert == "skip" and alert.severity is Severity.HIGH
 
-    def skip(self, watched: WatchedOptimizer, step: int) -> None:
+    def is_skipping(self, key: int) -> bool:
+        """The step of this optimizer is to be left out."""
+        return key in self._skipping
+
+    def end_skipping(self, key: int | None = None) -> None:
+        """The step of one optimizer, or of all, has been dealt with."""
+        if key is None:
+            self._skipping.clear()
+        self._skipping.discard(key or 0)
+
+    def skip(self, key: int, step: int) -> None:
         """The optimizer leaves this step out; of several in a row the first is named."""
-        if watched.skip:
+        if key in self._skipping:
             return
         self._skipped_in_a_row = self._skipped_in_a_row + 1 if self._skipped == step - 1 else 1
         if self._skipped_in_a_row == 1:
@@ -236,7 +321,7 @@ class Judge:
             )
         elif self._skipped_in_a_row in _SKIPS_TOLD:
             self._warn_of_skips()
-        watched.skip = True
+        self._skipping.add(key)
         self.skipped += 1
         self._skipped = step
 
@@ -264,7 +349,7 @@ class Judge:
         if "loss_unit" in self.memory and not self._signed:
             self._signed = True  # from now on it is measured otherwise
             self._losses.restart()
-        stretch = max((watched.stretch for watched in self.optimizers.values()), default=0.0)
+        stretch = max((judged.stretch for judged in self.optimizers.values()), default=0.0)
         for alert in judge_values(
             self._losses, spans, values, (), call.step, stretch + call.stretch
         ):
@@ -314,7 +399,8 @@ class Judge:
                 raise UsersError(error) from error
 
     def _call_of(self, step: int) -> TrainingCall:
-        return next((call for call in self._calls if call.step == step), self.call)
+        known = (call for call in self._calls if call.step == step)
+        return next(known, None) or self.call.so_far()
 
     # -- telling and keeping
 
@@ -331,10 +417,10 @@ class Judge:
 
     def _tell_origin(self, alert: Alert) -> None:
         """Say once for each episode where it came from, while the weights are those of the step."""
-        if self.find_origin is None or alert.episode == self._origin_told:
+        if alert.episode == self._origin_told:
             return
         self._origin_told = alert.episode
-        if alert.step == self.call.step and (text := self.find_origin()) is not None:
+        if alert.step == self.call.step and (text := self._find_origin()) is not None:
             log_line(f"[Monitor] {text.get(self.settings.lang)}", logging.WARNING)
             if self.recorder:
                 self.recorder.note(alert.step, text, "origin")
@@ -346,7 +432,7 @@ class Judge:
 
     def say_ended(self, steps: int, thinned: Text) -> None:
         """The last line: how many steps, how many episodes, what was not read, where to look."""
-        if self.ranks is not None and self.ranks.rank:
+        if self._rank:
             return
         folder = self.recorder.folder if self.recorder else None
         text = ended_text(steps, self.episodes.count, self.skipped, thinned, folder)
@@ -359,13 +445,11 @@ class Judge:
         return baseline_of(self.optimizers.values(), self._losses, column if known else None)
 
     def _from_rank(self, line: str) -> str:
-        if self.ranks is None:
-            return line
-        return line.replace(" | ", f" | rank {self.ranks.rank} | ", 1)
+        return line if self._rank is None else line.replace(" | ", f" | rank {self._rank} | ", 1)
 
     def _print(self, call: TrainingCall) -> None:
         main = next(iter(self.optimizers.values()), None)
-        if main is None or (self.ranks is not None and self.ranks.rank):
+        if main is None or self._rank:
             return
         baselines = main.learners["gradient"].baselines
         learning = call.step < self.settings.warmup_steps
@@ -401,17 +485,16 @@ class Judge:
             return
         self.recorder.step(call, self.optimizers.values())
         if call.step % _LAYERS_EVERY == 0:
-            for watched in self.optimizers.values():
-                self.recorder.layers(call.step, watched)
+            for judged in self.optimizers.values():
+                self.recorder.layers(call.step, judged)
 
 
 _judges: weakref.WeakSet[Judge] = weakref.WeakSet()
 
 
 def _unlock() -> None:
-    """A child that was forked while another thread judged would wait for that thread for ever."""
     for judge in _judges:
-        judge._lock = threading.RLock()
+        judge.unlock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -419,18 +502,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _cannot_wait(pending: Pending) -> bool:
-    kind, item = pending
-    if isinstance(item, Update):
-        return kind == "gradient" and (item.number == 0 or not item.finite)
-    return isinstance(item, TrainingCall) and item.loss is not None and not math.isfinite(item.loss)
-
-
-def _follow_rate(watched: WatchedOptimizer, rate: float) -> None:
-    """Thresholds give way while the learning rate is away from its recent self."""
-    if rate <= 0 or not math.isfinite(rate):
-        return
-    if watched.log_rate is None:
-        watched.log_rate = math.log(rate)
-    away = math.log(rate) - watched.log_rate
-    watched.stretch = 0.5 * abs(away)
-    watched.log_rate += _RATE_MEMORY * away
+    if isinstance(pending, Seen):
+        update = pending.update
+        return pending.phase == "gradient" and (update.number == 0 or not update.finite)
+    if isinstance(pending, TrainingCall):
+        return pending.loss is not None and not math.isfinite(pending.loss)
+    return False

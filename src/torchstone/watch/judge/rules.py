@@ -8,27 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchstone.core.finding import Severity
-from torchstone.watch.judge.alerts import Alert, channel_name
+from torchstone.watch.alerts import Alert, channel_name
 from torchstone.watch.learn.baselines import Baselines
+from torchstone.watch.measure.call import TrainingCall
+from torchstone.watch.measure.learner import JudgedOptimizer, Learner
 from torchstone.watch.measure.signal import (
     Alarm,
     Phase,
+    Relearn,
     Signal,
-    Values,
     all_signals,
     checked,
 )
-from torchstone.watch.measure.update import TrainingCall, Update
+from torchstone.watch.measure.update import Update
 from torchstone.watch.measure.updates import Updates
 
 _SMALL = 1.5  # a rise or a fall by less than a half: certain, and no hurry
 
 
-def measure(updates: Sequence[Update], phase: Phase) -> None:
-    """Give each of these updates of one optimizer the values of the learned signals."""
-    learner = updates[0].watched.learners.get(phase)
-    if learner is None or not learner.signals:
-        return
+def measure(updates: Sequence[Update], learner: Learner) -> NDArray[np.float64]:
+    """The values of the learned signals, a row for each of these updates of one optimizer."""
     table = np.empty((len(updates), learner.baselines.count))
     stack = Updates(updates)
     with np.errstate(all="ignore"):
@@ -36,24 +35,22 @@ def measure(updates: Sequence[Update], phase: Phase) -> None:
             assert signal.value is not None
             values = np.asarray(signal.value(stack))
             table[:, start:end] = values if signal.of == "layer" else values[:, None]
-    for update, row in zip(updates, table, strict=True):
-        update.values[phase] = row
+    return table
 
 
-def judge_update(update: Update, phase: Phase, stretch: float) -> Iterator[Alert | Values]:
-    """Alerts of one phase of an update, and the values they were judged on."""
+def check_update(update: Update, phase: Phase, judged: JudgedOptimizer) -> Iterator[Alert]:
+    """Alerts of one phase of an update that need no past, or compare with it by themselves."""
     for signal in checked(phase):
+        if signal.compare is not None:
+            for alarm in signal.compare(update, judged.together):
+                yield of_alarm(alarm, signal, update.step)
+            continue
         assert signal.check is not None
-        for alarm in signal.check(update):
-            yield of_alarm(alarm, signal, update.step)
-    learner = update.watched.learners.get(phase)
-    if learner is None or not learner.signals:
-        return
-    values = update.values.pop(phase)
-    yield Values(learner.spans, values, learner.of_run)
-    yield from judge_values(
-        learner.baselines, learner.spans, values, update.watched.layers, update.step, stretch
-    )
+        for found in signal.check(update):
+            if isinstance(found, Relearn):
+                judged.learners[found.phase].baselines.forget()
+            else:
+                yield of_alarm(found, signal, update.step)
 
 
 def judge_values(
@@ -99,6 +96,7 @@ def judge_call(call: TrainingCall) -> Iterator[Alert]:
     for signal in checked("call"):
         assert signal.check is not None
         for alarm in signal.check(call):
+            assert isinstance(alarm, Alarm)
             yield of_alarm(alarm, signal, call.step)
 
 

@@ -111,7 +111,7 @@ class Baselines:
         elif changed.change == "restart":
             self.restart()
         elif changed.change == "warmup":
-            self.warmup = changed.numbers[0]
+            self.end_warmup(changed.numbers[0])
         else:
             self.learn_again(list(changed.numbers))
 
@@ -127,10 +127,11 @@ class Baselines:
         """Values before anything is judged."""
         return self.past.warmup
 
-    @warmup.setter
-    def warmup(self, steps: int) -> None:
+    def end_warmup(self, steps: int | None = None) -> None:
+        """Values are judged from so many on: from now on, if nothing else is said."""
+        steps = self.seen if steps is None else steps
         self._note("warmup", steps)
-        self.past.warmup = steps
+        self.past.end_warmup(steps)
 
     @property
     def centre(self) -> NDArray[np.float64]:
@@ -296,6 +297,4 @@ class Baselines:
         """What has no value now, or has not had one for long, leaves no range."""
         past = self.past
         young = (past.seen - past.born < past.warmup) & (past.born > 0)
-        judgement.channel[self._missing | young] = 0
-        judgement.centre, judgement.width = self.centre, self.width
-        judgement.quiet = not judgement.channel.any()
+        judgement.settle(self._missing | young, self.centre, self.width)

@@ -45,8 +45,8 @@ class BaselinesInC:
             network(short), network(before), jump, to_one,
         )  # fmt: skip
         self._at = ctypes.addressof(self._bank)
-        self._push = fused.library.torchstone_push
-        self._refresh = fused.library.torchstone_refresh
+        self._push = fused.call.push
+        self._refresh = fused.call.refresh
         self._input: NDArray[np.float64] = arrays["input"]
 
     def push(

@@ -112,6 +112,14 @@ class Judgement:
         if level is not None:
             self.level[columns] = level[new]
 
+    def settle(
+        self, unknown: NDArray[np.bool_], centre: NDArray[np.float64], width: NDArray[np.float64]
+    ) -> None:
+        """What was unknown left no range; what was normal is kept as it was then."""
+        self.channel[unknown] = 0
+        self.centre, self.width = centre, width
+        self.quiet = not self.channel.any()
+
 
 class Spikes:
     """One value: against the window, or against the steps just before it."""

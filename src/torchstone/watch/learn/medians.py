@@ -26,7 +26,7 @@ class Medians:
 
     def __init__(self, ring: NDArray[np.float64]) -> None:
         found = load_fused()
-        self._function = None if isinstance(found, str) else found.library.torchstone_middle
+        self._function = None if isinstance(found, str) else found.call.middle
         self._ring = Pinned(ring)
 
     def __call__(

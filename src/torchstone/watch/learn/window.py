@@ -56,6 +56,10 @@ class Window:
         """Blocks that belong together."""
         self.in_c: BaselinesInC | None = None
 
+    def end_warmup(self, seen: int) -> None:
+        """Values before anything is judged, from now on."""
+        self.warmup = seen
+
     def meet(self, values: NDArray[np.float64]) -> None:
         """A series begins with its first value: a layer may be thawed in mid-run."""
         if not len(self._unknown) or not np.isfinite(values[self._unknown]).any():

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from torchstone.observe.compat.autograd import is_batched
 from torchstone.observe.compat.layers import BatchNormBase, DropoutBase, NormBase
-from torchstone.watch.measure.update import TrainingCall
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.listen.optimizer_reader import OptimizerReader
+from torchstone.watch.measure.call import Backward
 
 _MOST = 64
 _LOOK_EVERY = 4
@@ -32,7 +32,7 @@ class BackwardHook:
 
     def __init__(
         self,
-        watched: WatchedOptimizer,
+        reader: OptimizerReader,
         models: Sequence[nn.Module],
         guard: Callable[[Callable[[], object]], None],
     ) -> None:
@@ -53,13 +53,16 @@ class BackwardHook:
         self._arrived: NDArray[np.float32] | None = None
         self._backwards = 0
         self._seen = 0
+        self._stale = ""
+        self._compared: tuple[int, bool | None] = (0, None)
         self._in_eval: tuple[str, ...] = ()
         kind = BatchNormBase
         norms = [(name, module) for name, module in self._modes if isinstance(module, kind)]
         self._norms = norms[:1] + norms[-1:] if len(norms) > 1 else norms  # two stand for all
         self._statistics: dict[str, tuple[float, ...]] = {}
         self._tracked: dict[str, tuple[float | None, int]] = {}
-        present = watched.reading.present if watched.reading is not None else ()
+        watched = reader.watched
+        present = reader.reading.present if reader.reading is not None else ()
         there = [i for i, found in enumerate(present) if found]
         # the smallest is the cheapest to look at
         place = min(there, key=lambda i: int(watched.sizes[i]), default=None)
@@ -123,15 +126,15 @@ class BackwardHook:
             # a method that looks from another place (SAM) throws its first gradient away
             self._lost = lost if np.array_equal(self._weights, weights) else None
 
-    def before_step(self, call: TrainingCall) -> None:
+    def before_step(self) -> None:
         """An optimizer steps on gradients: were they begun from nothing?"""
         if self._handle is not None and self._backwards > self._seen and not self._clean:
-            call.stale = self._name
+            self._stale = self._name
         if self._looking and self._passes > 1:
-            call.passes, call.passes_lost = self._passes, self._lost
             gradient = self._parameter.grad
-            if gradient is None or not _is_the_same(self._whole, _few(gradient)):
-                call.passes_lost = None  # the program has put the passes together itself
+            same = gradient is not None and _is_the_same(self._whole, _few(gradient))
+            # else the program has put the passes together itself
+            self._compared = (self._passes, self._lost if same else None)
 
     def has_new_passes(self) -> bool:
         """Another number of backward passes belongs to each step from now on."""
@@ -153,14 +156,19 @@ class BackwardHook:
         """The loss scaler has left a step out: its passes belong to no step."""
         self._passes, self._lost = 0, None
 
-    def report(self, call: TrainingCall) -> None:
+    def abandon(self) -> None:
+        """The call is dropped: it raised an exception."""
+        self.left_out()
+        self._stale, self._compared = "", (0, None)
+
+    def report(self) -> Backward:
         """What was seen during this call."""
-        call.backwards += self._backwards
-        call.in_eval = self._in_eval
-        call.statistics = {**call.statistics, **self._statistics}
-        call.norms = {**call.norms, **self._tracked}
-        self._backwards = 0
-        self._seen = 0
+        found = Backward(
+            self._backwards, self._stale, *self._compared, self._in_eval, self._statistics, self._tracked
+        )  # fmt: skip
+        self._backwards = self._seen = 0
+        self._stale, self._compared = "", (0, None)
+        return found
 
     def remove(self) -> None:
         for handle in self._handle or ():

@@ -7,7 +7,8 @@ import math
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from torchstone.core.text import Text
 from torchstone.watch.listen.discover import tensors_in
-from torchstone.watch.measure.update import TrainingCall
+from torchstone.watch.measure.call import Batch, ModelInput
 from torchstone.watch.read.tensor_summary import address_of, summarise
 
 _SAMPLED = 64
@@ -30,6 +31,15 @@ _MOST_FEATURES = 512
 _PATIENCE = 4  # the last batch of an epoch is smaller; four in a row are a new size
 _CHANGED = 1.4
 _HABIT = 4  # sizes that change again and again are how this program works
+
+
+class Size(NamedTuple):
+    """How the size of a batch stands to the usual one."""
+
+    stretch: float
+    """How much further a value may go because the batch is of another size."""
+    is_new: bool
+    """The batches have another size from now on."""
 
 
 class Batches:
@@ -56,11 +66,10 @@ class Batches:
         """Of the input of the model, and of the batch that the step was called with."""
         self._losses: deque[tuple[Tensor, Any]] = deque()
 
-    def see(self, call: TrainingCall, batch: Any) -> None:
-        """Note the size and a digest of the tensors of a call."""
-        digest = 0
-        elements = 0
-        regression = False
+    def see(self, batch: Any) -> Batch:
+        """The size and a digest of the tensors of a call."""
+        digest = size = elements = 0
+        regression = labelled = False
         for place, tensor in enumerate(tensors_in(batch)):
             if place == 4:
                 break
@@ -68,15 +77,14 @@ class Batches:
             whole = tensor.dtype in WHOLE
             if place and tensor.is_floating_point():
                 regression = True  # a second array of floats is what is to be predicted
-            call.labelled = whole and not regression
+            labelled = whole and not regression
             if place:
                 continue
-            call.batch_size = tensor.shape[0] if tensor.dim() else 1
+            size = tensor.shape[0] if tensor.dim() else 1
             if tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.numel():
                 digest = _digest(tensor)
-        call.batch_digest = digest
-        call.batch_indices = _indices(batch)
-        call.batch_elements = self._given = elements
+        self._given = elements
+        return Batch(size, elements, digest, _indices(batch), labelled)
 
     def model_called(self, args: Any, kwargs: Any) -> None:
         """What the model is given; evaluation does not count."""
@@ -105,17 +113,15 @@ class Batches:
                 self._variety = _variety(tensor)
             break
 
-    def fill(self, call: TrainingCall) -> None:
-        """What the model was given in this call."""
-        call.input_scale, self._scale = self._scale, math.nan
-        call.input_sign, self._sign = self._sign, math.nan
-        call.token_variety, self._variety = self._variety, math.nan
-        call.dead_inputs, self._dead = self._dead, None
-        if not call.batch_size:  # the step was not called with its batch
-            call.batch_size = self._rows
-        if self._elements:  # what the model sees counts, not what the step was called with
-            call.batch_elements = self._elements
+    def finish(self, batch: Batch) -> tuple[Batch, ModelInput]:
+        """The batch of this call, and what the model was given in it."""
+        given = ModelInput(self._scale, self._sign, self._variety, self._dead)
+        self._scale = self._sign = self._variety = math.nan
+        self._dead = None
+        # what the model sees counts, not what the step was called with, if it was called with it
+        size, elements = batch.size or self._rows, self._elements or batch.elements
         self._elements = self._given = 0
+        return replace(batch, size=size, elements=elements), given
 
     @property
     def stretch(self) -> float:
@@ -131,25 +137,25 @@ class Batches:
         # a small last batch is a noisy one, and batch norm makes it worse
         return (2.0 if size[0] < self._usual[0] else 0.5) * max(away)
 
-    def changed(self, call: TrainingCall) -> bool:
-        """The batches have another size from now on."""
-        size = (float(call.batch_elements), self._length or 1.0)
+    def follow_size(self, batch: Batch) -> Size:
+        """How the size of this batch stands to the usual one, which it may become."""
+        size = (float(batch.elements), self._length or 1.0)
         if not self._usual and size[0]:
             self._usual = size
-        call.stretch = self._stretch(size)
-        if not call.stretch:
+        stretch = self._stretch(size)
+        if not stretch:
             self._other = 0 if size[0] else self._other
-            return False
+            return Size(0.0, False)
         self._other += 1
         if self._other < _PATIENCE or self._changes >= _HABIT:
-            return False
+            return Size(stretch, False)
         self._usual, self._other = size, 0
         self._changes += 1
-        return True
+        return Size(stretch, True)
 
-    def size_text(self, call: TrainingCall) -> Text:
+    def size_text(self, batch: Batch) -> Text:
         """What the batches have become."""
-        size = f"{call.batch_size} × {call.batch_elements // max(call.batch_size, 1)}"
+        size = f"{batch.size} × {batch.elements // max(batch.size, 1)}"
         return Text(
             f"input size changed to {size} values: relearning the baseline",
             f"输入大小变为 {size} 个值：重新学习基线",
@@ -217,15 +223,15 @@ def _dead(tensor: Tensor) -> int | None:
     return int((table == table[0]).all(axis=0).sum())
 
 
-def _indices(batch: Any) -> list[int]:
+def _indices(batch: Any) -> tuple[int, ...]:
     """Dataset indices, when the batch carries them under a name that says so."""
     for mapping in _mappings(batch):
         for name in ("index", "indices", "idx", "ids", "sample_id", "sample_ids"):
             value = mapping.get(name)
             if isinstance(value, Tensor) and value.dim() <= 1 and not value.is_floating_point():
                 if value.device.type == "cpu":
-                    return [int(item) for item in value.reshape(-1)[:4096]]
-    return []
+                    return tuple(int(item) for item in value.reshape(-1)[:4096])
+    return ()
 
 
 def _mappings(batch: Any, depth: int = 3) -> Iterator[Mapping[Any, Any]]:

@@ -12,7 +12,7 @@ from torchstone.core.text import Text
 from torchstone.watch.judge.judge import Judge
 from torchstone.watch.listen.inputs import Batches
 from torchstone.watch.listen.outputs import Outputs
-from torchstone.watch.measure.update import TrainingCall
+from torchstone.watch.measure.call import Batch
 
 _BATCH = Text("the batch", "批次")
 _INPUTS = Text("the model's inputs", "模型的输入")
@@ -29,9 +29,13 @@ class ModelEnds:
         self._unseen: set[Text] = set()
         """What cannot be looked at, and was said to be so."""
 
-    def see(self, call: TrainingCall, batch: Any) -> None:
+    def see(self, batch: Any) -> Batch:
         """The batch that the step was called with."""
-        self._look(_BATCH, lambda: self.batches.see(call, batch))
+        try:
+            return self.batches.see(batch)
+        except Exception as error:
+            self._not_seen(_BATCH, f"{type(error).__name__}: {error}")
+            return Batch()
 
     def called(self, args: Any, kwargs: Any) -> None:
         """The model is given something."""
@@ -44,11 +48,6 @@ class ModelEnds:
         self._look(_OUTPUTS, lambda: self.outputs.answered(output))
         if self.outputs.elsewhere:
             self._not_seen(_OUTPUTS, self.outputs.elsewhere)
-
-    def fill(self, call: TrainingCall) -> None:
-        """What was seen during this call."""
-        self.batches.fill(call)
-        self.outputs.fill(call)
 
     def _look(self, end: Text, act: Callable[[], None]) -> None:
         try:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torchstone.observe.compat.autograd import is_batched
 from torchstone.watch.listen.discover import tensors_in
-from torchstone.watch.measure.update import TrainingCall
+from torchstone.watch.measure.call import ModelOutput
 from torchstone.watch.read.tensor_summary import is_readable, summarise_rows
 
 _SAMPLED = 2048
@@ -114,18 +114,16 @@ class Outputs:
         self.finite = True
         self._steps += 1
 
-    def fill(self, call: TrainingCall) -> None:
-        """What was seen last."""
+    def finish(self, loss: float | None) -> ModelOutput:
+        """What was seen last; the loss is that of the call."""
         if self._arrived is not None:
-            self._per_loss = self._arrived / abs(call.loss) if call.loss else math.nan
+            self._per_loss = self._arrived / abs(loss) if loss else math.nan
             self._arrived = None
         if not math.isnan(self._weight):
             # a mean over more outputs, and a step that takes several answers, have smaller ones
             self._slope = self._per_loss * self._weight
             self._weight = math.nan
-        call.output_scale, call.output_zeros, call.output_sign = self._last
-        call.backward_gain, call.loss_slope = self._gain, self._slope
-        call.classes = self._classes
+        return ModelOutput(*self._last, self._gain, self._slope, self._classes)
 
 
 def _looks_finite(output: Any) -> bool:

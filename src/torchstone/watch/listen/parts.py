@@ -17,30 +17,37 @@ from torchstone.watch.judge.judge import Judge
 from torchstone.watch.listen import hooks
 from torchstone.watch.listen.backward_hook import BackwardHook
 from torchstone.watch.listen.discover import Found, discover
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
-from torchstone.watch.record.messages import found_notes, unwatched_notes
+from torchstone.watch.listen.inputs import Batches
+from torchstone.watch.listen.notes import found_notes, unwatched_notes
+from torchstone.watch.listen.optimizer_reader import OptimizerReader
+from torchstone.watch.measure.parameters import WatchedParameters
+from torchstone.watch.read.budget import Budget
 
-HISTOGRAM_EVERY = 50
-_DEVICE_EVERY = 10
 _KINDS = ("models", "optimizers", "scalers", "schedulers")
 
 
 class TrainingParts:
-    """What was given or found, and one `WatchedOptimizer` for every optimizer that has stepped."""
+    """What was given or found, and a reader for every optimizer that has stepped."""
 
-    def __init__(self, judge: Judge, guard: Callable[[Callable[[], object]], None]) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        guard: Callable[[Callable[[], object]], None],
+        budget: Budget,
+        batches: Batches,
+    ) -> None:
         self.found = Found()
-        self.optimizers = judge.optimizers
+        self.optimizers: dict[int, OptimizerReader] = {}
+        """By the key of their parameters."""
         self.backward_hooks: dict[int, BackwardHook] = {}
-        self._judge = judge
-        self._guard = guard
+        self._judge, self._guard = judge, guard
+        self._budget, self._batches = budget, batches
         self._names: dict[int, str] = {}
         self._undo = Undo()
         self._explicit = False
         """The optimizers were given: no other one is ours."""
         self._given = False
         self._listener: weakref.ref[Any] | None = None
-        judge.models = lambda: self.models
 
     @property
     def models(self) -> list[nn.Module]:
@@ -64,8 +71,10 @@ class TrainingParts:
                         Text("pass the model first, then the optimizer", "先传模型，再传优化器"),
                     )  # fmt: skip
                 getattr(self.found, kind).append(("given", value))
-        self.found.scalers = [("given", scaler)] if scaler is not None else []
-        self.found.schedulers = [("given", scheduler)] if scheduler is not None else []
+        if scaler is not None:
+            self.found.scalers.append(("given", scaler))
+        if scheduler is not None:
+            self.found.schedulers.append(("given", scheduler))
         self._explicit = bool(self.found.optimizers)
         self._given = bool(self.found.models)
 
@@ -146,10 +155,8 @@ class TrainingParts:
 
     # -- who moves what
 
-    def watched_form(
-        self, optimizer: torch.optim.Optimizer, active: bool
-    ) -> WatchedOptimizer | None:
-        """The watched form of an optimizer; None when it is not part of this run."""
+    def reader_of(self, optimizer: torch.optim.Optimizer, active: bool) -> OptimizerReader | None:
+        """The reader of an optimizer; None when it is not part of this run."""
         inner = getattr(optimizer, "optimizer", None)
         if isinstance(inner, torch.optim.Optimizer):  # a wrapper steps the one inside
             return None
@@ -159,24 +166,35 @@ class TrainingParts:
             return known
         if not self._is_ours(optimizer, active):
             return None
-        name = f"optimizer{len(self.optimizers) + 1}" if known is None else known.name
-        settings = self._judge.settings
-        watched = WatchedOptimizer(
-            name, optimizer, self._names, settings.warmup_steps, settings.tightness, _DEVICE_EVERY
-        )
+        reader = self._read(optimizer, known)
+        for text, level in unwatched_notes(reader):
+            self._judge.note(text, level)
+        self._follow_loading(optimizer)
+        return reader
+
+    def _read(
+        self, optimizer: torch.optim.Optimizer, known: OptimizerReader | None
+    ) -> OptimizerReader:
+        """Read an optimizer from now on; `known` read it with the parameters that it had."""
+        name, updates = f"optimizer{len(self.optimizers) + 1}", 0
+        watched = WatchedParameters(optimizer, self._names)
         if known is not None:
-            watched.updates = known.updates
+            name, updates = known.name, known.updates
             self._judge.event(Text(
                 "the optimizer has new parameters: relearning the baseline", "优化器有了新参数：重新学习基线"
             ))  # fmt: skip
-        self._retire(watched)
-        self.optimizers[id(optimizer)] = watched
-        for text, level in unwatched_notes(watched, HISTOGRAM_EVERY):
-            self._judge.note(text, level)
-        if self._judge.recorder:
-            self._judge.recorder.add_optimizer(watched)
-        self._follow_loading(optimizer)
-        return watched
+        replaced = self._retire(watched)
+        if replaced is not None and replaced.optimizer is not optimizer:
+            name, updates = replaced.name, replaced.updates
+            self._judge.note(Text(
+                "the optimizer was replaced: relearning the baseline", "更换了优化器：重新学习基线"
+            ))  # fmt: skip
+        memory = self._judge.add_optimizer(name, watched).memory
+        reader = OptimizerReader(
+            name, optimizer, watched, memory, self._judge, self._budget, self._batches, updates
+        )
+        self.optimizers[watched.key] = reader
+        return reader
 
     def _follow_loading(self, optimizer: torch.optim.Optimizer) -> None:
         listener = self._listener
@@ -187,19 +205,15 @@ class TrainingParts:
 
         self._undo.later(optimizer.register_load_state_dict_post_hook(loaded).remove)
 
-    def _retire(self, new: WatchedOptimizer) -> None:
+    def _retire(self, new: WatchedParameters) -> OptimizerReader | None:
         """An optimizer over the parameters of another takes its place; a shared one is minded."""
-        for key, old in list(self.optimizers.items()):
-            if old.ids == new.ids and old is not new:
-                self._judge.judge_waiting()  # its last steps may wait
-                del self.optimizers[key]
-                if (backward_hook := self.backward_hooks.pop(id(old), None)) is not None:
-                    backward_hook.remove()
-                if old.optimizer is not new.optimizer:
-                    new.name, new.updates = old.name, old.updates
-                    self._judge.note(Text(
-                        "the optimizer was replaced: relearning the baseline", "更换了优化器：重新学习基线"
-                    ))  # fmt: skip
+        old = next((item for item in self.optimizers.values() if item.watched.ids == new.ids), None)
+        if old is not None:
+            self._judge.drop_optimizer(old.watched.key)
+            del self.optimizers[old.watched.key]
+            if (backward_hook := self.backward_hooks.pop(id(old), None)) is not None:
+                backward_hook.remove()
+        return old
 
     def _is_ours(self, optimizer: torch.optim.Optimizer, active: bool) -> bool:
         """Found, or at work on our model; without a model, any that steps within a call."""
@@ -210,13 +224,11 @@ class TrainingParts:
             id(p) in self._names for g in optimizer.param_groups for p in g["params"]
         )
 
-    def backward_hook(self, watched: WatchedOptimizer) -> BackwardHook | None:
+    def backward_hook(self, reader: OptimizerReader) -> BackwardHook | None:
         """The hooks of this optimizer, attached at its first gradients."""
-        known = self.backward_hooks.get(id(watched))
-        if known is None and watched.reading is not None and watched.reading.present.any():
-            known = self.backward_hooks[id(watched)] = BackwardHook(
-                watched, self.models, self._guard
-            )
+        known = self.backward_hooks.get(id(reader))
+        if known is None and reader.reading is not None and reader.reading.present.any():
+            known = self.backward_hooks[id(reader)] = BackwardHook(reader, self.models, self._guard)
         return known
 
     def unowned(self) -> tuple[str, ...]:

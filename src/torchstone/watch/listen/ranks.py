@@ -19,8 +19,8 @@ import torch.distributed as dist
 
 from torchstone.core.text import Text
 from torchstone.observe.compat.groups import default_store
-from torchstone.watch.measure.update import RankRow, TrainingCall
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.listen.optimizer_reader import OptimizerReader
+from torchstone.watch.measure.call import RankRow, RankRows
 from torchstone.watch.record.log import log_line
 
 _WAIT_SECONDS = 30.0
@@ -70,15 +70,16 @@ class Ranks:
             time.sleep(0.01)
         self._group = dist.new_group(backend="gloo")
 
-    def exchange(
-        self, call: TrainingCall, optimizers: Iterable[WatchedOptimizer], alerts: int
-    ) -> None:
-        """Start a gather when it is time, and take in what has arrived."""
+    def exchange(self, row: RankRow, step: int) -> RankRows:
+        """Start a gather when it is time, and give what has arrived."""
         if self._group is None:
-            return
-        self._arrive(call)
-        if call.step % self._every:
-            return
+            return RankRows()
+        arrived = self._arrived()
+        if step % self._every == 0:
+            self._send(row, step)
+        return arrived
+
+    def _send(self, row: RankRow, step: int) -> None:
         if len(self._flying) >= _MOST_FLYING:
             self._group = None
             text = Text(
@@ -87,31 +88,35 @@ class Ranks:
             )
             log_line(f"[Monitor] {text.get(self._lang)}", logging.WARNING)
             return
-        mine = torch.tensor(astuple(_row(call, list(optimizers), alerts)), dtype=torch.float64)
+        mine = torch.tensor(astuple(row), dtype=torch.float64)
         rows = [torch.empty_like(mine) for _ in range(self.size)]
         work = dist.all_gather(rows, mine, group=self._group, async_op=True)
-        self._flying.append(_Flight(call.step, work, rows, mine))
+        self._flying.append(_Flight(step, work, rows, mine))
 
-    def _arrive(self, call: TrainingCall) -> None:
+    def _arrived(self) -> RankRows:
+        found = RankRows()
         while self._flying and self._flying[0].work.is_completed():
-            flight = self._flying.popleft()
-            call.ranks = tuple(RankRow(*row.tolist()) for row in flight.rows)
-            call.ranks_strict = self.strict
-            call.ranks_sharded = self.sharded
+            rows = tuple(RankRow(*row.tolist()) for row in self._flying.popleft().rows)
+            found = RankRows(rows, self.strict, self.sharded)
+        return found
 
 
-def _row(call: TrainingCall, optimizers: list[WatchedOptimizer], alerts: int) -> RankRow:
+def row_of(
+    step: int, loss: float | None, batch: int, optimizers: Iterable[OptimizerReader], alerts: int
+) -> RankRow:
+    """What this rank says of a step."""
+    optimizers = list(optimizers)
     digest = 0
-    for watched in optimizers:
-        digest = (digest * 1000003) ^ watched.digest
+    for reader in optimizers:
+        digest = (digest * 1000003) ^ reader.digest
     main = optimizers[0] if optimizers else None
     return RankRow(
-        step=float(call.step),
-        loss=float("nan") if call.loss is None else call.loss,
+        step=float(step),
+        loss=float("nan") if loss is None else loss,
         norm=main.norm if main else float("nan"),
         rate=main.rate if main else 0.0,
         digest=float(digest & (2**52 - 1)),  # a double holds so many bits exactly
-        batch=float(call.batch_digest),
+        batch=float(batch),
         alerts=float(alerts),
     )
 

@@ -7,8 +7,8 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.learn.channels import Limits
-
-if TYPE_CHECKING:
-    from torchstone.watch.measure.update import TrainingCall, Update
+from torchstone.watch.measure.call import TrainingCall
+from torchstone.watch.measure.update import Update
 
 Phase = Literal["gradient", "sample", "update", "call"]
 PHASES_OF_STEPS: tuple[Phase, ...] = ("gradient", "sample", "update")
@@ -35,6 +34,27 @@ class Alarm:
     layer: str = ""
     value: float = float("nan")
     severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relearn:
+    """What is normal in one phase is to be learned anew, and rightly so."""
+
+    phase: Phase
+
+
+class Jump(NamedTuple):
+    """How far the layers of a learned signal have moved at once."""
+
+    layers: int
+    sigmas: float
+    effect: float
+    tightness: float
+    """What thresholds are multiplied with."""
+
+
+Together = Callable[[str], Jump | None]
+"""The jump of the layer signal of this name; None while that cannot be told."""
 
 
 @dataclass(slots=True)
@@ -61,8 +81,8 @@ class Signal:
     """It falls by orders of magnitude as a model converges; what it does far below is noise."""
     value: Callable[[Any], NDArray[np.float64] | float] | None = None
     """Of several updates, one number for each and perhaps for each layer; or of one call."""
-    check: Callable[[Any], Iterable[Alarm]] | None = None
-    memory: dict[str, object] = field(default_factory=dict)
+    check: Callable[[Any], Iterable[Alarm | Relearn]] | None = None
+    compare: Callable[[Update, Together], Iterable[Alarm]] | None = None
 
     def measure(
         self, function: Callable[[Any], NDArray[np.float64] | float]
@@ -72,10 +92,17 @@ class Signal:
         return function
 
     def on_update(
-        self, function: Callable[[Update], Iterable[Alarm]]
-    ) -> Callable[[Update], Iterable[Alarm]]:
+        self, function: Callable[[Update], Iterable[Alarm | Relearn]]
+    ) -> Callable[[Update], Iterable[Alarm | Relearn]]:
         """The function that looks at one optimizer step."""
         self.check = function
+        return function
+
+    def on_layers(
+        self, function: Callable[[Update, Together], Iterable[Alarm]]
+    ) -> Callable[[Update, Together], Iterable[Alarm]]:
+        """The function that looks at one optimizer step beside what is normal for its layers."""
+        self.compare = function
         return function
 
     def on_call(
@@ -114,7 +141,7 @@ def learned(phase: Phase, of: str) -> tuple[Signal, ...]:
 @functools.cache
 def checked(phase: Phase) -> tuple[Signal, ...]:
     """The signals of one phase that are right or wrong without a past."""
-    return tuple(s for s in all_signals() if s.check is not None and s.phase == phase)
+    return tuple(s for s in all_signals() if (s.check or s.compare) and s.phase == phase)
 
 
 @functools.cache

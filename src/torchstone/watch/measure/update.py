@@ -1,30 +1,25 @@
-"""What is known at one optimizer step (an update) and at one call of the training function."""
+"""What is known at one optimizer step."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from torchstone.runtime.number_formats import NumberFormat
+from torchstone.watch.measure.parameters import WatchedParameters
+from torchstone.watch.read.optimizer_facts import largest_rate
 from torchstone.watch.read.reading import Reading
-
-if TYPE_CHECKING:
-    from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
-
 
 T = TypeVar("T")
 _SPARSE = 0.75
 _NEGLIGIBLE = 1e-5  # of the largest gradient
-SETTINGS = (
-    "momentum", "dampening", "nesterov", "betas", "eps", "weight_decay", "maximize", "alpha",
-)  # fmt: skip
-"""What an optimizer's group says beside the learning rate."""
+KNOWN_AFTER = 10
+"""Updates after which every parameter that takes part has had its turn."""
 
 
 class once(Generic[T]):  # noqa: N801
@@ -40,99 +35,13 @@ class once(Generic[T]):  # noqa: N801
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class RankRow:
-    """What one rank says of one step; all of it travels as doubles."""
-
-    step: float
-    loss: float
-    norm: float
-    rate: float
-    digest: float
-    """Of sampled weights."""
-    batch: float
-    """Digest of the batch; 0 where it could not be had."""
-    alerts: float
-
-
-@dataclass(slots=True)
-class TrainingCall:
-    """One call of the training function."""
-
-    step: int
-    loss: float | None = None
-    updates: int = 0
-    """Optimizer steps within the call."""
-    backwards: int = 0
-    """Backward passes that reached a watched parameter."""
-    skipped: int = 0
-    """Optimizer steps that the loss scaler left out."""
-    scale: float = 1.0
-    batch_size: int = 0
-    batch_elements: int = 0
-    input_scale: float = float("nan")
-    """Root mean square of the first floating tensor that the model was given, from a sample."""
-    input_sign: float = float("nan")
-    """Share of the values in it that are below zero."""
-    token_variety: float = float("nan")
-    """Different values among a hundred, where the model is given whole numbers."""
-    output_scale: float = float("nan")
-    """Root mean square of the model's outputs, from a sample."""
-    output_zeros: float = float("nan")
-    output_sign: float = float("nan")
-    """Shares of outputs that are zero, and that are below zero."""
-    backward_gain: float = float("nan")
-    """Norm of the weights' gradients against that of the outputs' gradient."""
-    loss_slope: float = float("nan")
-    """Size of the outputs' gradient against the loss, for a mean over as many outputs."""
-    classes: int = 0
-    """Values in the last dimension of the outputs; 0 where there is none."""
-    labelled: bool = False
-    """The batch ends with whole numbers, which may be labels."""
-    batch_digest: int = 0
-    batch_indices: list[int] = field(default_factory=list)
-    memory: dict[str, object] = field(default_factory=dict)
-    """What signals keep from call to call; one for the whole run."""
-    scaled: bool = False
-    """A loss scaler is in use."""
-    stale: str = ""
-    """A parameter whose old gradient the backward pass added to."""
-    passes: int = 0
-    """Backward passes before this step, where they were compared; 0 elsewhere."""
-    passes_lost: bool | None = None
-    """Only the last of them was left; None where that could not be told."""
-    alone: bool = True
-    """There is one optimizer, and no gradient of an input is asked for."""
-    in_eval: tuple[str, ...] = ()
-    """Layers that behave otherwise in evaluation, and were in it during backward."""
-    statistics: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """A few running means and variances of batch norm layers that were in training mode during backward."""
-    norms: dict[str, tuple[float | None, int]] = field(default_factory=dict)
-    """Momentum of those layers, and the batches that they have tracked."""
-    dead_inputs: int | None = None
-    """Features of the model's input that are the same in every sample; None where not looked at."""
-    unowned: tuple[str, ...] = ()
-    """Parameters with a gradient that no optimizer moves."""
-    ranks: tuple[RankRow, ...] = ()
-    """What the ranks said of an earlier step, when it has just arrived."""
-    ranks_strict: bool = False
-    """The ranks are replicas by construction."""
-    ranks_sharded: bool = False
-    reloaded: bool = False
-    """Other weights were loaded since the last call."""
-    stretch: float = 0.0
-    """How much further a value may go because the batch is of another size."""
-    random_state: Tensor | None = None
-    """Of torch's generator on the host when the call began; a device is not asked for its own."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Update:
     """One optimizer step; arrays run over the parameters of the optimizer."""
 
     number: int
     step: int
-    watched: WatchedOptimizer
+    watched: WatchedParameters
     reading: Reading
     rate: float
     """The largest learning rate of the optimizer's groups."""
@@ -163,15 +72,28 @@ class Update:
     """Steps that the optimizer has counted; -1 where it holds no state."""
     reloaded: bool = False
     """Other weights were loaded since the last step."""
-    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Of the learned signals of each phase, once they are measured."""
+    base_rate: float = 0.0
+    """The largest rate that a schedule of torch starts from; 0 without one."""
+    awaited: tuple[int, ...] = ()
+    """At update `KNOWN_AFTER`: parameters that are to be trained and have had no gradient, though
+    others have."""
 
-    def after_step(self, group_rates: list[float]) -> Update:
-        """The same step once it was taken, with the rates that it was taken with."""
+    def after_step(
+        self, group_rates: list[float], steps: NDArray[np.void],
+        undone: NDArray[np.bool_] | None, drive: NDArray[np.float64] | None,
+    ) -> Update:  # fmt: skip
+        """The same step once it was taken, with the rates that it was taken with; what was computed
+        of its gradients is kept."""
         update = object.__new__(Update)
-        update.__dict__.update(self.__dict__, group_rates=group_rates, values={})
-        update.rate = max((rate for rate in group_rates if rate == rate), default=0.0)
+        update.__dict__.update(
+            self.__dict__, group_rates=group_rates, rate=largest_rate(group_rates),
+            steps=steps, undone=undone, drive=drive,
+        )  # fmt: skip
         return update
+
+    def keep_moved(self, moved: NDArray[np.float64]) -> None:
+        """`moved`, computed for several steps at once."""
+        self.__dict__["moved"] = moved
 
     @property
     def finite(self) -> bool:

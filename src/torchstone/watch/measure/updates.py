@@ -112,5 +112,5 @@ class Updates:
             [update.steps for update in self.each if update.steps is not None]
         )
         for update, moved in zip(self.each, found, strict=True):
-            update.moved = moved
+            update.keep_moved(moved)
         return found

@@ -28,6 +28,11 @@ class Budget:
         self._since = 0
         self._step_seconds = 0.0
 
+    def add(self, own: float, whole: float) -> None:
+        """Seconds that watching took, and that a step took as a whole."""
+        self.own_seconds += own
+        self.all_seconds += whole
+
     def is_due(self, update: int) -> bool:
         """Two in a row: what changed between them can only be seen from both."""
         return update % (2 * self.every) < 2

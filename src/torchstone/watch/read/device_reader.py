@@ -24,7 +24,7 @@ class DeviceReader:
     """
 
     defers = True
-    moved = relaid = False
+    moved = False
 
     def __init__(self, parameters: Sequence[Tensor], every: int = 10) -> None:
         self.sizes = np.array([size_of(item) for item in parameters], np.int64)
@@ -34,6 +34,13 @@ class DeviceReader:
         self._waiting: list[Reading] = []
         self._flying: deque[tuple[Tensor, Tensor | None, list[Reading], object]] = deque()
         self._sampled: Tensor | None = None
+
+    def accept_place(self) -> None:
+        """Weights are not read, so where they lie does not matter."""
+
+    def take_relaid(self) -> bool:
+        """Weights are not sampled."""
+        return False
 
     def recognises(self, gradients: Sequence[Tensor | None]) -> bool:  # noqa: ARG002
         """Nothing is known of earlier ones."""
@@ -95,10 +102,9 @@ def device_samples(dense: Sequence[Tensor | None], device: torch.device) -> Tens
 
 
 def _count_samples(reading: Reading, values: NDArray[np.float32], sizes: NDArray[np.int64]) -> None:
-    reading.samples = values
     there = np.arange(WIDTH)[None, :] < sizes[:, None]
     exponents = (np.abs(values).view(np.int32) >> 23).astype(np.int64)
     histograms = np.zeros((len(values), 256), np.int64)
     rows = np.repeat(np.arange(len(values)), WIDTH).reshape(values.shape)
     np.add.at(histograms, (rows[there], exponents[there]), 1)
-    reading.histograms = histograms
+    reading.keep_samples(values, histograms)

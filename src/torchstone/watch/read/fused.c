@@ -173,7 +173,7 @@ static void sample(const void *data, int64_t size, int kind, int64_t width, floa
 
 /* Gives the sum of all squares, NaN where a value is not finite. `levels` are biased fp32 exponents: below[k] counts values, zeros too, with exponent < levels[k].
  * `limits` is the value from which a gradient of this tensor overflows its format. */
-double torchstone_pass(int64_t tensors, void *const *data, const int64_t *sizes, const int32_t *kinds,
+double torchstone_read(int64_t tensors, void *const *data, const int64_t *sizes, const int32_t *kinds,
                        const uint8_t *levels, const double *limits, Row *rows,
                        int64_t *histograms, int64_t width, float *samples) {
     float buffer[BLOCK];

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,13 @@ class Pool:
 class Fused:
     """The loaded library; its functions release the interpreter while they read."""
 
-    library: ctypes.CDLL
+    call: SimpleNamespace
+    """The functions by their names in C."""
 
     def look(self, place: int, pieces: int, distance: int, width: int) -> tuple[float, int, int]:
         """Sum of squares, zeros, and values below zero in pieces that lie so far apart."""
         seen = _THREE()
-        self.library.torchstone_look(place, pieces, distance, width, seen)
+        self.call.look(place, pieces, distance, width, seen)
         return seen[0], int(seen[1]), int(seen[2])
 
     def read(
@@ -89,7 +91,7 @@ class Fused:
         samples: Pinned | None,
     ) -> float:  # fmt: skip
         """One row of counts for every tensor, and a few of its values; gives the sum of squares."""
-        found: float = self.library.torchstone_pass(
+        found: float = self.call.read(
             len(pointers), address(pointers), sizes.at, kinds.at, levels.at, limits.at,
             rows.at, None if histograms is None else address(histograms),
             0 if samples is None else samples.array.shape[1],
@@ -99,7 +101,7 @@ class Fused:
 
     def sample(self, pointers: Pinned, sizes: Pinned, kinds: Pinned, out: Pinned) -> None:
         """Evenly spread values of every tensor, one row each."""
-        self.library.torchstone_sample(
+        self.call.sample(
             len(out.array), pointers.at, sizes.at, kinds.at, out.array.shape[1], out.at
         )
 
@@ -108,7 +110,7 @@ class Fused:
         first: int, every: int,
     ) -> bool:  # fmt: skip
         """Every so many values of a sample are what they were."""
-        return bool(self.library.torchstone_same(
+        return bool(self.call.same(
             len(then), pointers.at, sizes.at, kinds.at, then.shape[1], address(then), first, every
         ))  # fmt: skip
 
@@ -117,7 +119,7 @@ class Fused:
         gradients: NDArray[np.float32], last: Pinned, digests: bool, steps: Pinned,
     ) -> None:  # fmt: skip
         """What a step did to the sampled weights; `last` is brought up to date."""
-        self.library.torchstone_step(
+        self.call.step(
             len(before), sizes.at, before.shape[1], address(before), address(after),
             address(gradients), last.at, digests, steps.at,
         )  # fmt: skip
@@ -125,11 +127,11 @@ class Fused:
     def sum_rows(self, bounds: Pinned, rows: Sequence[NDArray[np.void]]) -> NDArray[np.float64]:
         """Sums over the parameters of every layer, for several steps: squares, zeros, below each
         level, not finite."""
-        return self._sum(self.library.torchstone_sum_rows, LEVELS + 3, bounds, rows)
+        return self._sum(self.call.sum_rows, LEVELS + 3, bounds, rows)
 
     def sum_steps(self, bounds: Pinned, steps: Sequence[NDArray[np.void]]) -> NDArray[np.float64]:
         """Squares, counts and products over the parameters of every layer, as in `Update.moved`."""
-        return self._sum(self.library.torchstone_sum_steps, 10, bounds, steps)
+        return self._sum(self.call.sum_steps, 10, bounds, steps)
 
     @staticmethod
     def _sum(
@@ -146,37 +148,25 @@ class Fused:
 def load_fused() -> Fused | str:
     """The library, or the reason why there is none."""
     library = load_c_library(SOURCE)
-    return library if isinstance(library, str) else Fused(_declared(library))
+    return library if isinstance(library, str) else Fused(_functions(library))
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    """The library with the argument types of its functions."""
-    pointer: Any = ctypes.c_void_p
-    count: Any = ctypes.c_int64
-    library.torchstone_pass.argtypes = [count] + [pointer] * 7 + [count, pointer]
-    library.torchstone_sample.argtypes = [count, pointer, pointer, pointer, count, pointer]
-    library.torchstone_same.argtypes = [count] + [pointer] * 3 + [count, pointer, count, count]
-    library.torchstone_same.restype = count
-    library.torchstone_step.argtypes = [count, pointer, count, *[pointer] * 4, count, pointer]
-    number: Any = ctypes.c_double
-    library.torchstone_push.argtypes = [
-        pointer, count, number, number, number, count, count, pointer, pointer,
-    ]  # fmt: skip
-    library.torchstone_push.restype = count
-    library.torchstone_refresh.argtypes = [pointer, count, pointer, count, count, number]
-    library.torchstone_sum_rows.argtypes = [count] * 2 + [pointer] * 3
-    library.torchstone_sum_steps.argtypes = [count] * 2 + [pointer] * 3
-    library.torchstone_pass.restype = number
-    library.torchstone_look.argtypes = [pointer, count, count, count, pointer]
-    library.torchstone_middle.argtypes = [
-        pointer,
-        *[count] * 3,
-        pointer,
-        count,
-        count,
-        pointer,
-        pointer,
-    ]
-    for function in ("look", "sample", "step", "sum_rows", "sum_steps", "middle", "refresh"):
-        getattr(library, f"torchstone_{function}").restype = None
-    return library
+def _functions(library: ctypes.CDLL) -> SimpleNamespace:
+    """The functions of the library, with the types of what they give and take."""
+    pointer, count, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+    types: dict[str, tuple[Any, ...]] = {
+        "read": (number, count, *[pointer] * 7, count, pointer),
+        "look": (None, pointer, count, count, count, pointer),
+        "sample": (None, count, pointer, pointer, pointer, count, pointer),
+        "same": (count, count, *[pointer] * 3, count, pointer, count, count),
+        "step": (None, count, pointer, count, *[pointer] * 4, count, pointer),
+        "push": (count, pointer, count, *[number] * 3, count, count, pointer, pointer),
+        "refresh": (None, pointer, count, pointer, count, count, number),
+        "middle": (None, pointer, *[count] * 3, pointer, count, count, pointer, pointer),
+        "sum_rows": (None, count, count, *[pointer] * 3),
+        "sum_steps": (None, count, count, *[pointer] * 3),
+    }
+    return SimpleNamespace(**{
+        name: ctypes.CFUNCTYPE(*signature)((f"torchstone_{name}", library))
+        for name, signature in types.items()
+    })  # fmt: skip

@@ -92,6 +92,15 @@ class HostReader:
         self.relaid = False
         """The weights lie in another order than before: their samples are of other values."""
 
+    def accept_place(self) -> None:
+        """Where the weights are now is where they are expected from now on."""
+        self.moved = False
+
+    def take_relaid(self) -> bool:
+        """Whether the weights lie in another order than when this was asked last."""
+        relaid, self.relaid = self.relaid, False
+        return relaid
+
     def recognises(self, gradients: Sequence[Tensor | None]) -> bool:
         """They are of the kind, the size and the layout of earlier ones, so dense and all there."""
         self._recognised = gradients if self._alike(gradients) else None

@@ -57,6 +57,12 @@ class Reading:
             self.squares = math.nan if bad else float(self.rows["sum_of_squares"].sum())
         return self.squares
 
+    def keep_samples(
+        self, samples: NDArray[np.float32], histograms: NDArray[np.int64] | None
+    ) -> None:
+        """What was read apart from the rows, and has just arrived."""
+        self.samples, self.histograms = samples, histograms
+
     @classmethod
     def empty(cls, update: int) -> Reading:
         """Stands where nothing was read."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from torchstone.core.files import write_atomically
-from torchstone.watch.judge.alerts import Alert
-from torchstone.watch.measure.update import TrainingCall
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
+from torchstone.watch.alerts import Alert
+from torchstone.watch.measure.call import TrainingCall
+from torchstone.watch.measure.learner import JudgedOptimizer
 
 _LAYERS_SHOWN = 10
 
@@ -59,7 +59,7 @@ if __name__ == "__main__":
 
 def write_bundle(
     folder: Path, alert: Alert, call: TrainingCall, function: Callable[..., Any] | None,
-    optimizers: Iterable[WatchedOptimizer], recent: list[dict[str, float]],
+    optimizers: Iterable[JudgedOptimizer], recent: list[dict[str, float]],
 ) -> str:  # fmt: skip
     """Write the evidence beside the run; gives its folder's name."""
     name = f"alerts/step-{alert.step:06d}-{re.sub(r'[^A-Za-z0-9_-]', '_', alert.signal)[:40]}"
@@ -76,8 +76,8 @@ def write_bundle(
         "also": [],
         "last_steps": recent,
         "first_layers_to_move": _moved(optimizers),
-        "batch": {"size": call.batch_size, "digest": call.batch_digest,
-                  "indices": call.batch_indices},
+        "batch": {"size": call.batch.size, "digest": call.batch.digest,
+                  "indices": list(call.batch.indices)},
         "random_state": _random_state(call),
     }  # fmt: skip
     write_atomically(place / "evidence.json", json.dumps(_plain(evidence), ensure_ascii=False))
@@ -110,7 +110,7 @@ def _script(alert: Alert, call: TrainingCall, function: Callable[..., Any] | Non
     usable = module not in ("", "__main__") and named.isidentifier()
     origin = f"from {module} import {named}" if usable else _unknown_origin(function)
     again = f"{named}.__wrapped__(*arguments)" if usable else "train_step(*arguments)"
-    indices = call.batch_indices
+    indices = list(call.batch.indices)
     batch = f" (indices {indices[:32]})" if indices else ""
     return _SCRIPT.format(
         step=alert.step, signal=alert.signal, origin=origin, call=again, batch=batch
@@ -124,11 +124,11 @@ def _unknown_origin(function: Callable[..., Any] | None) -> str:
     return f"# import your training step as train_step here, without the decorator{seen}"
 
 
-def _moved(optimizers: Iterable[WatchedOptimizer]) -> list[dict[str, Any]]:
+def _moved(optimizers: Iterable[JudgedOptimizer]) -> list[dict[str, Any]]:
     """Layers by how far their signals are from usual, the furthest first."""
     found: list[dict[str, Any]] = []
-    for watched in optimizers:
-        for learner in watched.learners.values():
+    for judged in optimizers:
+        for learner in judged.learners.values():
             baselines = learner.baselines
             if baselines.seen < baselines.warmup:
                 continue
@@ -137,7 +137,7 @@ def _moved(optimizers: Iterable[WatchedOptimizer]) -> list[dict[str, Any]]:
                 if signal.of == "layer":
                     worst = int(np.abs(away[start:end]).argmax())
                     found.append({
-                        "layer": watched.layers[worst], "signal": signal.name,
+                        "layer": learner.layers[worst], "signal": signal.name,
                         "sigmas": float(away[start + worst]),
                     })  # fmt: skip
     return sorted(found, key=lambda item: -abs(item["sigmas"]))[:_LAYERS_SHOWN]

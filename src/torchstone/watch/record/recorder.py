@@ -21,13 +21,14 @@ from torchstone._version import __version__
 from torchstone.core.errors import TorchstoneError
 from torchstone.core.files import keep_out_of_git, write_atomically
 from torchstone.core.text import Text
+from torchstone.watch.alerts import Alert
 from torchstone.watch.clock import Clock
-from torchstone.watch.judge.alerts import Alert
 from torchstone.watch.learn.baselines import Baselines
 from torchstone.watch.learn.journal import Entry
+from torchstone.watch.measure.call import TrainingCall
+from torchstone.watch.measure.learner import JudgedOptimizer
+from torchstone.watch.measure.parameters import WatchedParameters
 from torchstone.watch.measure.signal import Phase, layer_signals
-from torchstone.watch.measure.update import TrainingCall
-from torchstone.watch.measure.watched_optimizer import WatchedOptimizer
 from torchstone.watch.record.evidence import add_to_bundle, write_bundle
 from torchstone.watch.record.journal_frames import pack_entries, pack_entry
 from torchstone.watch.record.log import log_line
@@ -75,7 +76,7 @@ class Recorder:
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._size = self._mend()
-        self._actors: list[WatchedOptimizer] = []
+        self._actors: list[WatchedParameters] = []
         self._columns: tuple[str, ...] = ()
         self._rows: list[tuple[float, ...]] = []
         self._recent: deque[tuple[tuple[str, ...], tuple[float, ...]]] = deque(maxlen=_KEPT)
@@ -107,7 +108,7 @@ class Recorder:
 
     # -- what is recorded
 
-    def step(self, call: TrainingCall, optimizers: Iterable[WatchedOptimizer]) -> None:
+    def step(self, call: TrainingCall, optimizers: Iterable[JudgedOptimizer]) -> None:
         """One row of scalars."""
         row = scalars(call, optimizers)
         if tuple(row) != self._columns:
@@ -127,33 +128,34 @@ class Recorder:
         """The last steps by column."""
         return [dict(zip(("step", *names), row, strict=True)) for names, row in self._recent]
 
-    def layers(self, step: int, watched: WatchedOptimizer) -> None:
+    def layers(self, step: int, judged: JudgedOptimizer) -> None:
         """The layer signals of an optimizer at this step; NaN where one was not judged yet."""
-        rows = np.full((len(layer_signals()), len(watched.layers)), np.nan)
+        rows = np.full((len(layer_signals()), len(judged.watched.layers)), np.nan)
         names = [signal.name for signal in layer_signals()]
-        for item in watched.values.values():
+        for item in judged.values.values():
             for signal, start, end in item.spans:
                 if signal.of == "layer":
                     rows[names.index(signal.name)] = item.values[start:end]
-        self._put(layers_frame(step, self._actors.index(watched), rows))
+        self._put(layers_frame(step, self._actors.index(judged.watched), rows))
 
     def histograms(
-        self, step: int, watched: WatchedOptimizer, counts: NDArray[np.int64], scale: float
+        self, step: int, watched: WatchedParameters, counts: NDArray[np.int64], scale: float
     ) -> None:
         """Exponent counts of every layer."""
         by_layer = np.add.reduceat(counts, watched.starts, axis=0)
         self._put(counts_frame(step, self._actors.index(watched), by_layer, scale))
 
-    def add_optimizer(self, watched: WatchedOptimizer) -> None:
+    def add_optimizer(self, judged: JudgedOptimizer) -> None:
         """An optimizer and the layers it moves."""
+        watched = judged.watched
         self._actors.append(watched)
         self._put(json_frame("E", {
-            "event": "actor", "actor": len(self._actors) - 1, "name": watched.name,
+            "event": "actor", "actor": len(self._actors) - 1, "name": judged.name,
             "layers": list(watched.layers),
             "signals": [signal.name for signal in layer_signals()],
             "sizes": watched.by_layer(watched.sizes.astype(float)).tolist(),
         }))  # fmt: skip
-        for phase, learner in watched.learners.items():
+        for phase, learner in judged.learners.items():
             self.add_series(phase, learner.baselines, watched.layers)
 
     def add_series(self, phase: Phase, baselines: Baselines, layers: tuple[str, ...] = ()) -> None:
@@ -180,7 +182,7 @@ class Recorder:
 
     def alert(
         self, alert: Alert, call: TrainingCall, function: Callable[..., Any] | None,
-        optimizers: Mapping[int, WatchedOptimizer],
+        optimizers: Mapping[int, JudgedOptimizer],
     ) -> None:  # fmt: skip
         """An alert; one that opens an episode with its evidence, the others in that."""
         self._alerts += 1
@@ -276,31 +278,35 @@ class Recorder:
         self._size = len(data)
 
 
-_ENDS = (
-    "input_scale", "input_sign", "token_variety", "output_scale", "output_zeros", "output_sign",
-    "backward_gain", "loss_slope",
-)  # fmt: skip
+def _ends(call: TrainingCall) -> dict[str, float]:
+    """What was seen at both ends of the model, by column."""
+    given, gave = call.input, call.output
+    return {
+        "input_scale": given.scale, "input_sign": given.sign, "token_variety": given.variety,
+        "output_scale": gave.scale, "output_zeros": gave.zeros, "output_sign": gave.sign,
+        "backward_gain": gave.gain, "loss_slope": gave.slope,
+    }  # fmt: skip
 
 
-def scalars(call: TrainingCall, optimizers: Iterable[WatchedOptimizer]) -> dict[str, float]:
+def scalars(call: TrainingCall, optimizers: Iterable[JudgedOptimizer]) -> dict[str, float]:
     """The numbers of one step, by column."""
-    row = {"loss": math.nan if call.loss is None else call.loss, "scale": call.scale, "batch": float(call.batch_size),
+    row = {"loss": math.nan if call.loss is None else call.loss, "scale": call.scale, "batch": float(call.batch.size),
            "skipped": float(call.skipped)}  # fmt: skip
     known = call.memory.setdefault("ends", set())
     assert isinstance(known, set)
-    for name in _ENDS:
-        if math.isfinite(value := getattr(call, name)):
+    for name, value in _ends(call).items():
+        if math.isfinite(value):
             known.add(name)
         if name in known:  # a column that came once stays
             row[name] = value
-    for i, watched in enumerate(optimizers):
-        tail = "" if i == 0 else f"[{watched.name}]"
+    for i, judged in enumerate(optimizers):
+        tail = "" if i == 0 else f"[{judged.name}]"
         row[f"grad_norm{tail}"] = math.nan
-        row[f"lr{tail}"] = watched.last_rate
-        for item in watched.values.values():
+        row[f"lr{tail}"] = judged.last_rate
+        for item in judged.values.values():
             for name, start in item.of_run:
                 row[name + tail] = float(item.values[start])
-        if "gradient" in watched.values and math.isnan(row[f"grad_norm{tail}"]):
+        if "gradient" in judged.values and math.isnan(row[f"grad_norm{tail}"]):
             row[f"grad_norm{tail}"] = (
                 math.inf
             )  # read, and not finite; NaN says that nothing was read

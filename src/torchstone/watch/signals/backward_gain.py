@@ -38,7 +38,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def gain(call: Any) -> float:
-    return float(call.backward_gain)
+    return float(call.output.gain)
 
 
 def fault(toy: Any) -> None:

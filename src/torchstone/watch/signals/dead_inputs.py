@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "dead_inputs",
@@ -30,23 +30,23 @@ _IN_A_ROW = 3
 
 @SIGNAL.on_call
 def dead(call: TrainingCall) -> Iterator[Alarm]:
-    if call.dead_inputs is None:
+    if call.input.dead is None:
         return
     most = int(call.memory.get("dead_inputs", 0))  # type: ignore[call-overload]
     if call.step <= _KNOWN:
-        call.memory["dead_inputs"] = max(most, call.dead_inputs)
+        call.memory["dead_inputs"] = max(most, call.input.dead)
         return
-    row = int(call.memory.get("dead_row", 0)) + 1 if call.dead_inputs > most else 0  # type: ignore[call-overload]
+    row = int(call.memory.get("dead_row", 0)) + 1 if call.input.dead > most else 0  # type: ignore[call-overload]
     call.memory["dead_row"] = row
     if row >= _IN_A_ROW:
         yield Alarm(
             SIGNAL.name,
             Text(
-                f"dead_inputs: {call.dead_inputs} input feature(s) hold one value in {row} batches that were looked at "
+                f"dead_inputs: {call.input.dead} input feature(s) hold one value in {row} batches that were looked at "
                 f"({most} before)",
-                f"dead_inputs：查看的 {row} 个批次中有 {call.dead_inputs} 个输入特征取值恒定（此前 {most} 个）",
+                f"dead_inputs：查看的 {row} 个批次中有 {call.input.dead} 个输入特征取值恒定（此前 {most} 个）",
             ),
-            value=float(call.dead_inputs),
+            value=float(call.input.dead),
         )
 
 

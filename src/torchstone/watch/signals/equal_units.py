@@ -31,7 +31,7 @@ _MOST = 1 << 22
 
 @SIGNAL.on_update
 def equal(update: Update) -> Iterator[Alarm]:
-    if update.number or update.watched.reader.defers:
+    if update.number or not update.watched.on_host:
         return
     for name, parameter in zip(update.watched.names, update.watched.parameters, strict=True):
         if parameter.dim() < 2 or parameter.numel() > _MOST or not _one_unit(plain(parameter)):

@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "eval_mode",
@@ -26,11 +26,11 @@ SIGNAL = Signal(
 
 @SIGNAL.on_call
 def in_eval(call: TrainingCall) -> Iterator[Alarm]:
-    if not call.backwards:
+    if not call.backward.count:
         return
     before = call.memory.get("eval_mode")
-    if before is not None and call.in_eval:
-        new = [name for name in call.in_eval if name not in before]  # type: ignore[operator]
+    if before is not None and call.backward.in_eval:
+        new = [name for name in call.backward.in_eval if name not in before]  # type: ignore[operator]
         if new:
             yield Alarm(
                 SIGNAL.name,
@@ -43,7 +43,7 @@ def in_eval(call: TrainingCall) -> Iterator[Alarm]:
                 float(len(new)),
             )
             return  # the mode before it stays the rule
-    call.memory["eval_mode"] = frozenset(call.in_eval)
+    call.memory["eval_mode"] = frozenset(call.backward.in_eval)
 
 
 def fault(toy: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "idle_optimizer",
@@ -40,7 +40,7 @@ def idle(call: TrainingCall) -> Iterator[Alarm]:
         call.memory["stepped"] = True
         call.memory["idle"] = 0
         return
-    if not call.backwards:
+    if not call.backward.count:
         return
     call.memory["idle"] = since + 1
     stepped = bool(call.memory.get("stepped"))

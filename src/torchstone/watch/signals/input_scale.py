@@ -34,7 +34,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def scale(call: Any) -> float:
-    return float(call.input_scale)
+    return float(call.input.scale)
 
 
 def fault(toy: Any) -> None:

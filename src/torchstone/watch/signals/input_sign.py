@@ -34,7 +34,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def sign(call: Any) -> float:
-    return float(call.input_sign)
+    return float(call.input.sign)
 
 
 def fault(toy: Any) -> None:

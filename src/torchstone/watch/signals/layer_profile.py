@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
-from torchstone.watch.measure.signal import Alarm, Signal
+from torchstone.watch.measure.signal import Alarm, Signal, Together
 from torchstone.watch.measure.update import Update
 
 SIGNAL = Signal(
@@ -30,26 +30,24 @@ _EFFECT = 0.25
 _FEWEST = 4
 
 
-@SIGNAL.on_update
-def moved(update: Update) -> Iterator[Alarm]:
+@SIGNAL.on_layers
+def moved(update: Update, together: Together) -> Iterator[Alarm]:
     if update.number % _EVERY or not update.warm:
         return
-    learner = update.watched.learners["gradient"]
-    start, end = next((a, b) for s, a, b in learner.spans if s.name == "layer_consistency")
-    if end - start < _FEWEST:
+    jump = together("layer_consistency")
+    if jump is None or jump.layers < _FEWEST:
         return
-    found = learner.baselines.together(slice(start, end))
-    wider = update.watched.tightness
-    if found is None or found[0] < _SIGMAS * wider or found[1] < _EFFECT * wider + update.stretch:
+    wider = jump.tightness
+    if jump.sigmas < _SIGMAS * wider or jump.effect < _EFFECT * wider + update.stretch:
         return
     yield Alarm(
         SIGNAL.name,
         Text(
-            f"layer_profile: the shares of {end - start} layers moved together, by "
-            f"{found[1]:.0%} ({found[0]:.1f}σ each)",
-            f"layer_profile：{end - start} 层的梯度占比同时变动 {found[1]:.0%}（各 {found[0]:.1f}σ）",
+            f"layer_profile: the shares of {jump.layers} layers moved together, by "
+            f"{jump.effect:.0%} ({jump.sigmas:.1f}σ each)",
+            f"layer_profile：{jump.layers} 层的梯度占比同时变动 {jump.effect:.0%}（各 {jump.sigmas:.1f}σ）",
         ),
-        value=found[1],
+        value=jump.effect,
     )
 
 

@@ -51,7 +51,7 @@ def jumped(update: Update) -> Iterator[Alarm]:
     elif _crept(update, most):
         yield _alarm(update, float(update.memory["rate_settled"]))  # type: ignore[arg-type]
     elif _stands(update, most):
-        base = update.watched.base_rate
+        base = update.base_rate
         yield Alarm(
             SIGNAL.name,
             Text(
@@ -75,7 +75,7 @@ def _stands(update: Update, most: float) -> bool:
         return False
     if update.age > 2 * update.number:  # resumed: the schedule may have come down to here
         return False
-    return 0 < max(most, update.rate) < _NEXT_TO_NOTHING * update.watched.base_rate
+    return 0 < max(most, update.rate) < _NEXT_TO_NOTHING * update.base_rate
 
 
 def _crept(update: Update, most: float) -> bool:

@@ -35,7 +35,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def slope(call: Any) -> float:
-    return float(call.loss_slope)
+    return float(call.output.slope)
 
 
 def fault(toy: Any) -> None:

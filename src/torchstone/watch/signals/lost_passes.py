@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "lost_passes",
@@ -30,10 +30,10 @@ _FROM_THE_START = 8
 
 @SIGNAL.on_call
 def lost(call: TrainingCall) -> Iterator[Alarm]:
-    if not call.passes or call.passes_lost is None or not call.alone:
+    if not call.backward.passes or call.backward.lost is None or not call.alone:
         return
     memory = call.memory
-    if not call.passes_lost:
+    if not call.backward.lost:
         memory["passes_kept"], memory["passes_lost"] = True, 0
         return
     row = memory["passes_lost"] = int(memory.get("passes_lost", 0)) + 1  # type: ignore[call-overload]
@@ -41,12 +41,12 @@ def lost(call: TrainingCall) -> Iterator[Alarm]:
         yield Alarm(
             SIGNAL.name,
             Text(
-                f"lost_passes: {call.passes} backward passes before a step, and only the last is in "
+                f"lost_passes: {call.backward.passes} backward passes before a step, and only the last is in "
                 f"the gradients ({row} steps looked at)",
-                f"lost_passes：更新前有 {call.passes} 次反向传播，但梯度中只剩最后一次"
+                f"lost_passes：更新前有 {call.backward.passes} 次反向传播，但梯度中只剩最后一次"
                 f"（已查看 {row} 步）",
             ),
-            value=float(call.passes),
+            value=float(call.backward.passes),
         )
 
 

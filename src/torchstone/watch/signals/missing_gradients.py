@@ -10,7 +10,7 @@ import numpy as np
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import Update
+from torchstone.watch.measure.update import KNOWN_AFTER, Update
 
 SIGNAL = Signal(
     "missing_gradients",
@@ -31,13 +31,12 @@ SIGNAL = Signal(
 
 _IN_A_ROW = 3
 _USUAL = 0.9
-_KNOWN = 10
 
 
 @SIGNAL.on_update
 def missing(update: Update) -> Iterator[Alarm]:
     present = update.reading.present
-    if update.number == _KNOWN:
+    if update.number == KNOWN_AFTER:
         yield from _never(update)
     if present.all() and "gone" not in update.memory:
         update.memory["all_present"] = update.number + 1
@@ -47,7 +46,7 @@ def missing(update: Update) -> Iterator[Alarm]:
     gone = update.memory.setdefault("gone", np.zeros(len(present), np.int64))
     assert isinstance(seen, np.ndarray)
     assert isinstance(gone, np.ndarray)
-    if update.number >= _KNOWN:
+    if update.number >= KNOWN_AFTER:
         usual = seen > _USUAL * update.number
         gone[:] = np.where(usual & ~present, gone + 1, 0)
         # as often as it has been missing before, by chance, one time in ten million
@@ -72,12 +71,8 @@ def missing(update: Update) -> Iterator[Alarm]:
 
 def _never(update: Update) -> Iterator[Alarm]:
     """Parameters that were to be trained, and have had no gradient since the start."""
-    never = [
-        i for i in np.flatnonzero(~update.watched.ever_present)
-        if update.watched.parameters[i].requires_grad and not update.watched.is_sparse(int(i))
-    ]  # fmt: skip
-    if never and update.watched.ever_present.any():
-        name = update.watched.names[int(never[0])]
+    if never := update.awaited:
+        name = update.watched.names[never[0]]
         yield Alarm(
             SIGNAL.name,
             Text(

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "norm_passes",
@@ -37,14 +37,14 @@ _TINY = 1e-12
 
 @SIGNAL.on_call
 def passes(call: TrainingCall) -> Iterator[Alarm]:
-    for name, (momentum, tracked) in call.norms.items():
+    for name, (momentum, tracked) in call.backward.norms.items():
         before = call.memory.get(f"norm {name}")
         call.memory[f"norm {name}"] = (momentum, tracked)
-        if not isinstance(before, tuple) or not call.backwards:
+        if not isinstance(before, tuple) or not call.backward.count:
             continue
         if before[0] != momentum:
             yield _alarm(name, f"momentum {before[0]} → {momentum}", f"momentum {before[0]} → {momentum}")  # fmt: skip
-        extra = tracked - before[1] - call.backwards
+        extra = tracked - before[1] - call.backward.count
         further = _further(call, name, extra)
         habit = int(call.memory.get("norm_habit", 0))  # type: ignore[call-overload]
         if call.step <= _LEARNING:
@@ -59,7 +59,7 @@ def passes(call: TrainingCall) -> Iterator[Alarm]:
 
 def _further(call: TrainingCall, name: str, extra: int) -> bool:
     """The statistics went further than data like the training data would have taken them."""
-    now = np.array(call.statistics.get(name, ()))
+    now = np.array(call.backward.statistics.get(name, ()))
     last = call.memory.get(f"norm statistics {name}")
     usual = call.memory.get(f"norm steps {name}")
     call.memory[f"norm statistics {name}"] = now

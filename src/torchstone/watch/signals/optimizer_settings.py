@@ -7,8 +7,9 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
-from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import SETTINGS, Update
+from torchstone.watch.measure.signal import Alarm, Relearn, Signal
+from torchstone.watch.measure.update import Update
+from torchstone.watch.read.optimizer_facts import SETTINGS
 
 SIGNAL = Signal(
     "optimizer_settings",
@@ -34,7 +35,7 @@ _SETTLED = 20  # a schedule of momentum changes it at every step
 
 
 @SIGNAL.on_update
-def changed(update: Update) -> Iterator[Alarm]:
+def changed(update: Update) -> Iterator[Alarm | Relearn]:
     now = update.settings
     before = update.memory.get("settings")
     update.memory["settings"] = now
@@ -42,7 +43,7 @@ def changed(update: Update) -> Iterator[Alarm]:
         return
     if not _pending(before, now):
         if _is_tuning(before, now):  # steps look otherwise from now on, and rightly
-            update.watched.learners["update"].baselines.forget()
+            yield Relearn("update")
         return
     since = int(update.memory.get("settings_since", 0))  # type: ignore[call-overload]
     update.memory["settings_since"] = update.number

@@ -37,7 +37,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def scale(call: Any) -> float:
-    return float(call.output_scale)
+    return float(call.output.scale)
 
 
 def fault(toy: Any) -> None:

@@ -34,7 +34,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def sign(call: Any) -> float:
-    return float(call.output_sign)
+    return float(call.output.sign)
 
 
 def fault(toy: Any) -> None:

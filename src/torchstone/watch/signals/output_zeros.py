@@ -33,7 +33,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def zeros(call: Any) -> float:
-    return float(call.output_zeros)
+    return float(call.output.zeros)
 
 
 def fault(toy: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "overconfident_start",
@@ -40,18 +40,18 @@ def first(call: TrainingCall) -> Iterator[Alarm]:
         return
     seen = call.memory.setdefault("first_losses", [])
     assert isinstance(seen, list)
-    even = math.log(max(call.classes, 1))
-    bad = call.labelled and call.classes >= _FEWEST_CLASSES
+    even = math.log(max(call.output.classes, 1))
+    bad = call.batch.labelled and call.output.classes >= _FEWEST_CLASSES
     # a loss that is summed over the batch is large too, but the outputs of a fresh model are not
-    seen.append(bad and call.loss > _TIMES * even and call.output_scale > _FAR)
+    seen.append(bad and call.loss > _TIMES * even and call.output.scale > _FAR)
     if call.step == _LOOKED_AT and len(seen) == _LOOKED_AT and all(seen):
         yield Alarm(
             SIGNAL.name,
             Text(
-                f"overconfident_start: loss {call.loss:.3g} where {call.classes} equally likely "
-                f"classes would give {even:.3g}; outputs of size {call.output_scale:.3g}",
-                f"overconfident_start：损失 {call.loss:.3g}，而 {call.classes} 个等可能类别应为 "
-                f"{even:.3g}；输出大小 {call.output_scale:.3g}",
+                f"overconfident_start: loss {call.loss:.3g} where {call.output.classes} equally likely "
+                f"classes would give {even:.3g}; outputs of size {call.output.scale:.3g}",
+                f"overconfident_start：损失 {call.loss:.3g}，而 {call.output.classes} 个等可能类别应为 "
+                f"{even:.3g}；输出大小 {call.output.scale:.3g}",
             ),
             value=call.loss,
         )

@@ -8,8 +8,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "repeated_batch",
@@ -37,13 +37,13 @@ _HABIT = 0.1
 
 @SIGNAL.on_call
 def repeated(call: TrainingCall) -> Iterator[Alarm]:
-    if not call.batch_digest:
+    if not call.batch.digest:
         return
     last = call.memory.setdefault("batches", OrderedDict())
     assert isinstance(last, OrderedDict)
-    same = next(reversed(last), None) == call.batch_digest
-    known = last.pop(call.batch_digest, None) is not None
-    last[call.batch_digest] = call.step
+    same = next(reversed(last), None) == call.batch.digest
+    known = last.pop(call.batch.digest, None) is not None
+    last[call.batch.digest] = call.step
     if len(last) > _RECENT:
         last.popitem(last=False)
     if call.step <= _KNOWN and same:

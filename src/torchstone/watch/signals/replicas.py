@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import RankRow, TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import RankRow, TrainingCall
 
 SIGNAL = Signal(
     "replicas",
@@ -32,7 +32,7 @@ _NORMS_DIFFER = 1e-3
 
 @SIGNAL.on_call
 def differ(call: TrainingCall) -> Iterator[Alarm]:
-    rows = call.ranks
+    rows = call.ranks.rows
     if len(rows) < 2 or len({row.step for row in rows}) > 1:
         return
     step = int(rows[0].step)
@@ -42,7 +42,7 @@ def differ(call: TrainingCall) -> Iterator[Alarm]:
         yield _alarm(found, step, "has another learning rate", "学习率与其他 rank 不同")
     if found := _odd(rows, "digest", call):
         yield _alarm(found, step, "holds other weights", "权重与其他 rank 不同")
-    if call.ranks_strict:
+    if call.ranks.strict:
         norms = [row.norm for row in rows if math.isfinite(row.norm)]
         if norms and max(norms) - min(norms) > _NORMS_DIFFER * max(norms):
             worst = max(
@@ -66,14 +66,14 @@ def _odd(rows: tuple[RankRow, ...], name: str, call: TrainingCall) -> list[int]:
 
     Weights that differ from the first comparison on are shards, unless they must be replicas.
     """
-    if name == "digest" and call.ranks_sharded:
+    if name == "digest" and call.ranks.sharded:
         return []
     values = [getattr(row, name) for row in rows]
     most, count = Counter(values).most_common(1)[0]
     if count == len(rows):
         call.memory[f"ranks_{name}"] = True
         return []
-    if name == "digest" and not call.ranks_strict and not call.memory.get("ranks_digest"):
+    if name == "digest" and not call.ranks.strict and not call.memory.get("ranks_digest"):
         return []
     usual = most if count > 1 else values[0]
     return [i for i, value in enumerate(values) if value != usual]

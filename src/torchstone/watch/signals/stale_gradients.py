@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "stale_gradients",
@@ -28,16 +28,16 @@ SIGNAL = Signal(
 
 @SIGNAL.on_call
 def stale(call: TrainingCall) -> Iterator[Alarm]:
-    if call.stale:
+    if call.backward.stale:
         yield Alarm(
             SIGNAL.name,
             Text(
                 f"stale_gradients: backward adds to gradients of an earlier step, "
-                f"'{call.stale}' among them; zero_grad is missing",
-                f"stale_gradients：反向传播累加到了之前步骤的梯度上（如 '{call.stale}'），"
+                f"'{call.backward.stale}' among them; zero_grad is missing",
+                f"stale_gradients：反向传播累加到了之前步骤的梯度上（如 '{call.backward.stale}'），"
                 "缺少 zero_grad",
             ),
-            call.stale,
+            call.backward.stale,
         )
 
 

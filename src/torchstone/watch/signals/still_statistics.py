@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "still_statistics",
@@ -31,17 +31,17 @@ _IN_A_ROW = 10
 
 @SIGNAL.on_call
 def still(call: TrainingCall) -> Iterator[Alarm]:
-    if not call.backwards or not call.statistics:
+    if not call.backward.count or not call.backward.statistics:
         return
     before = call.memory.get("statistics")
-    call.memory["statistics"] = call.statistics
+    call.memory["statistics"] = call.backward.statistics
     same = isinstance(before, dict) and any(
-        before.get(name) == value for name, value in call.statistics.items()
+        before.get(name) == value for name, value in call.backward.statistics.items()
     )
     row = int(call.memory.get("statistics_row", 0)) + 1 if same else 0  # type: ignore[call-overload]
     call.memory["statistics_row"] = row
     if row >= _IN_A_ROW and isinstance(before, dict):
-        name = next(n for n, value in call.statistics.items() if before.get(n) == value)
+        name = next(n for n, value in call.backward.statistics.items() if before.get(n) == value)
         yield Alarm(
             SIGNAL.name,
             Text(

@@ -32,7 +32,7 @@ SIGNAL = Signal(
 
 @SIGNAL.measure
 def variety(call: Any) -> float:
-    return float(call.token_variety)
+    return float(call.input.variety)
 
 
 def fault(toy: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "unowned_parameters",

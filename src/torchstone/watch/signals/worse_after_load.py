@@ -10,8 +10,8 @@ import numpy as np
 
 from torchstone.core.finding import Severity
 from torchstone.core.text import Text
+from torchstone.watch.measure.call import TrainingCall
 from torchstone.watch.measure.signal import Alarm, Signal
-from torchstone.watch.measure.update import TrainingCall
 
 SIGNAL = Signal(
     "worse_after_load",

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlflow import MlflowClient
 
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 
 
 class MLflow:

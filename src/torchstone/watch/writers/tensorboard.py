@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 
 
 class TensorBoard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torchstone.watch.judge.alerts import Alert
+from torchstone.watch.alerts import Alert
 
 
 class WandB:

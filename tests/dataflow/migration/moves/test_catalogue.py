@@ -10,12 +10,12 @@ import torch
 
 from torchstone.dataflow.migration import catalogue, list_supported_functions
 from torchstone.dataflow.migration.contexts import Placement
-from torchstone.dataflow.migration.deferred.steps import can_record, step
-from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
+from torchstone.dataflow.migration.object_paths import resolve_object_path
 from torchstone.dataflow.migration.processors import Transfer
 from torchstone.dataflow.migration.proof.certificates import DRAWS
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Arguments, Call, Case, Refusal
+from torchstone.dataflow.migration.steps import can_record, step
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.dataflow.plan import plan_from_data
 

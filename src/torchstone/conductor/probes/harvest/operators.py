@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,15 @@ class OperatorTrace(OperatorMode):
         self.in_backward = False
         self._where, self._wanted, self._outside = where, wanted, outside
         self._seen: dict[tuple[Place, str, torch.dtype], int] = {}
+
+    @contextlib.contextmanager
+    def backward(self) -> Iterator[None]:
+        """A backward pass runs."""
+        self.in_backward = True
+        try:
+            yield
+        finally:
+            self.in_backward = False
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func.overloadpacket.__name__

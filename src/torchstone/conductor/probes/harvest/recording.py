@@ -290,7 +290,20 @@ class Recording:
     """Lines of the project that its exception went through, the innermost first."""
     ended: str = ""
     """Why the script ended before its end, or empty."""
-    failed_at: Place = NOWHERE
+
+    def count_step(self) -> None:
+        """An optimizer has stepped."""
+        self.steps += 1
+
+    def note_data_parallel(self) -> None:
+        """A model is wrapped in DistributedDataParallel."""
+        self.data_parallel = True
+
+    def end(
+        self, why: str, obstacle: Obstacle | None = None, stack: tuple[Place, ...] = ()
+    ) -> None:
+        """The script has ended before its end."""
+        self.ended, self.obstacle, self.stack = why, obstacle, stack
 
     def asks(self, rule: ProbeRule) -> None:
         """Said by a check when it looks at something that could break the rule."""
@@ -299,14 +312,6 @@ class Recording:
     def of(self, kind: type[E]) -> Iterator[E]:
         """Every event of a kind, in order."""
         return (event for event in self.events if isinstance(event, kind))
-
-    @property
-    def uses_half(self) -> bool:
-        """The run had a region or weights in half precision."""
-        halves = (torch.float16, torch.bfloat16)
-        return any(kind in halves for kind in self.autocasts.values()) or any(
-            item.dtype in halves for module in self.modules for item in module.parameters()
-        )
 
     def forward_operators(self) -> list[Operator]:
         """Operators of the forward passes."""

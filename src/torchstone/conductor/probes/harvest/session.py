@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import sys
-import time
 import types
 import warnings
 from collections.abc import Iterator
@@ -135,22 +134,21 @@ def _run(
         with contextlib.redirect_stdout(io.StringIO()):
             start_program(str(path))
     except Enough:
-        run.ended = "time"
+        run.end("time")
     except SystemExit as end:
-        run.ended = "" if not end.code else f"exit {end.code}"
-        run.obstacle = find_missing_arguments(end)
+        why = "" if not end.code else f"exit {end.code}"
+        run.end(why, find_missing_arguments(end))
     except BaseException as error:  # whatever the script raises is a fact of the run
-        run.ended = f"{type(error).__name__}: {str(error)[:300]}"
-        run.failed_at = where.last_raised(error)
-        run.obstacle = find_any_obstacle(error, supplies, lookups)
-        run.stack = own_lines(error, where.is_own)
+        why = f"{type(error).__name__}: {str(error)[:300]}"
+        obstacle = find_any_obstacle(error, supplies, lookups)
+        run.end(why, obstacle, own_lines(error, where.is_own))
 
 
 def harvest_tests(hooks: Hooks, files: tuple[str, ...], seconds: float) -> None:
     """The project's own tests under the same hooks: only modules and their inputs are kept."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     pytest = importlib.import_module("pytest")
-    hooks.deadline = time.process_time() + seconds
+    hooks.limit(seconds)
     words = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--no-header", "--tb=no", *files]
     nothing = io.StringIO()
     with (

@@ -15,18 +15,12 @@ from torch.utils.data import default_collate
 
 from torchstone.core.text import Text
 from torchstone.dataflow.migration.catalogue import catalogue
-from torchstone.dataflow.migration.deferred.handle import Deferred, materialised
-from torchstone.dataflow.migration.deferred.steps import Fate, Step
-from torchstone.dataflow.migration.deferred.tensor_handle import (
-    UncomputedTensor,
-    equal_in_kind,
-    real,
-    recorded_array,
-)
+from torchstone.dataflow.migration.deferred.handle import materialised
+from torchstone.dataflow.migration.deferred.tensor_handle import real, recorded_array, stack
 from torchstone.dataflow.migration.ledger import Figure, Ledger
-from torchstone.dataflow.migration.moves.numpy._elementwise import torch_dtype
 from torchstone.dataflow.migration.proof.comparison import difference
 from torchstone.dataflow.migration.specification import Case, Refusal
+from torchstone.dataflow.migration.steps import Fate, Step
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 
@@ -52,32 +46,6 @@ _SESSIONS: dict[str, Session] = {}
 
 def open_session(name: str, session: Session) -> None:
     _SESSIONS[name] = session
-
-
-class DeferredBatch(UncomputedTensor):
-    """The handles of a batch, stacked, as they were then."""
-
-    items: tuple[Deferred, ...]
-
-    def _compute(self) -> Tensor:
-        return torch.stack([torch.from_numpy(item.torchstone_materialise()) for item in self.items])
-
-    def settle(self) -> Tensor:
-        if self._computed is not None:
-            return self._computed
-        parts = grouped([(item._base, item._steps) for item in self.items])
-        return _joined(self.items[0]._session, parts, len(self.items))
-
-
-def stack(items: Sequence[Deferred | None]) -> DeferredBatch | None:
-    """What `torch.stack` of the arrays is; None if they have to be computed for it."""
-    if not equal_in_kind(items):
-        return None
-    held = tuple(item.snapshot() for item in items if item is not None)
-    shape, kind = held[0].shape, torch_dtype(held[0].dtype)
-    made = DeferredBatch.of_shape((len(held), *shape), kind)
-    made.items = held
-    return made
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:  # noqa: ARG001

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from torchstone.dataflow.migration.deferred.steps import ITEM, Step, step
 from torchstone.dataflow.migration.moves.numpy._elementwise import ROUNDED, TORCH_OF
 from torchstone.dataflow.migration.nested import map_leaves
+from torchstone.dataflow.migration.steps import ITEM, Step, step
 
 Compute = Callable[[np.ndarray, tuple[Step, ...]], np.ndarray]
 """Makes the array of a base and its steps, now."""

@@ -35,14 +35,6 @@ from torchstone.dataflow.migration.deferred.recording import (
     recording_stream,
 )
 from torchstone.dataflow.migration.deferred.sending import Sent, reduced
-from torchstone.dataflow.migration.deferred.steps import (
-    ITEM,
-    Fate,
-    RecordedCall,
-    Step,
-    can_record,
-    step,
-)
 from torchstone.dataflow.migration.deferred.tensor_handle import (
     DeferredTensor,
     UncomputedTensor,
@@ -52,6 +44,14 @@ from torchstone.dataflow.migration.device_array import DeviceArray, call_on_host
 from torchstone.dataflow.migration.patching.bindings import find_changes
 from torchstone.dataflow.migration.patching.injector import PatchInjector
 from torchstone.dataflow.migration.specification import Arguments, Call
+from torchstone.dataflow.migration.steps import (
+    ITEM,
+    Fate,
+    RecordedCall,
+    Step,
+    can_record,
+    step,
+)
 from torchstone.dataflow.migration.targets import Target
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.observe.compat.loaders import IterableFetcher, MapFetcher, default_collate_fn_map

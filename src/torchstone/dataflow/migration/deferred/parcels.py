@@ -11,8 +11,8 @@ import numpy as np
 from torchstone.dataflow.migration.deferred.batch import grouped, replay
 from torchstone.dataflow.migration.deferred.handle import Deferred
 from torchstone.dataflow.migration.deferred.recording import record_or_repeat
-from torchstone.dataflow.migration.deferred.steps import Step
 from torchstone.dataflow.migration.nested import leaves, map_leaves
+from torchstone.dataflow.migration.steps import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ import torch
 
 from torchstone.core.text import Text
 from torchstone.dataflow.comparison import differences, outcome_of
-from torchstone.dataflow.migration.deferred.steps import Fate
 from torchstone.dataflow.migration.deferred.tensor_handle import is_uncomputed, real
 from torchstone.dataflow.migration.ledger import Ledger
 from torchstone.dataflow.migration.nested import leaves
 from torchstone.dataflow.migration.refusals import first_line
+from torchstone.dataflow.migration.steps import Fate
 
 logger = logging.getLogger("migration")
 

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from torchstone.dataflow.migration.deferred.batch import (
-    DeferredBatch,
     arrived,
     arrived_batch,
     arrived_tensor,
@@ -19,6 +18,7 @@ from torchstone.dataflow.migration.deferred.batch import (
 )
 from torchstone.dataflow.migration.deferred.handle import Deferred
 from torchstone.dataflow.migration.deferred.tensor_handle import (
+    DeferredBatch,
     DeferredTensor,
     UncomputedTensor,
     recorded_array,

@@ -109,6 +109,34 @@ def recorded_array(value: Any) -> Deferred | None:
     return None
 
 
+class DeferredBatch(UncomputedTensor):
+    """The handles of a batch, stacked, as they were then."""
+
+    items: tuple[Deferred, ...]
+
+    def _compute(self) -> Tensor:
+        return torch.stack([torch.from_numpy(item.torchstone_materialise()) for item in self.items])
+
+
+def stack(items: Sequence[Deferred | None]) -> DeferredBatch | None:
+    """What `torch.stack` of the arrays is; None if they have to be computed for it."""
+    if not equal_in_kind(items):
+        return None
+    held = tuple(item.snapshot() for item in items if item is not None)
+    shape, kind = held[0].shape, torch_dtype(held[0].dtype)
+    made = DeferredBatch.of_shape((len(held), *shape), kind)
+    made.items = held
+    return made
+
+
+def equal_in_kind(arrays: Sequence[Deferred | None]) -> bool:
+    """Whether a batch can be made of them later: what torch refuses or promotes it does itself."""
+    recorded = [array for array in arrays if type(array) is Deferred and array._steps]
+    if not recorded or len(recorded) < len(arrays):
+        return False
+    return len({(array.shape, array.dtype) for array in recorded}) == 1
+
+
 def real(value: Any) -> Any:
     """The same with every handle computed."""
     return map_leaves(
@@ -165,8 +193,6 @@ def _clone(tensor: Any, *args: Any) -> Tensor | None:
 
 
 def _stack(tensors: Any, *args: Any) -> Tensor | None:
-    from torchstone.dataflow.migration.deferred.batch import stack
-
     arrays = [recorded_array(item) for item in tensors] if type(tensors) in (list, tuple) else []
     return None if args else stack(arrays)
 
@@ -195,11 +221,3 @@ _RECORDED: dict[Any, Callable[..., Tensor | None]] = {
     Tensor.float: _float, Tensor.to: _to, Tensor.clone: _clone, torch.stack: _stack,
     **{getattr(Tensor, name): _arithmetic(function) for name, function in _ARITHMETIC.items()},
 }  # fmt: skip
-
-
-def equal_in_kind(arrays: Sequence[Deferred | None]) -> bool:
-    """Whether a batch can be made of them later: what torch refuses or promotes it does itself."""
-    recorded = [array for array in arrays if type(array) is Deferred and array._steps]
-    if not recorded or len(recorded) < len(arrays):
-        return False
-    return len({(array.shape, array.dtype) for array in recorded}) == 1

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchstone.core.text import Text
+from torchstone.dataflow.migration.object_paths import resolve_object_path
 from torchstone.dataflow.migration.patching.bindings import attribute_change, find_changes
-from torchstone.dataflow.migration.patching.object_paths import resolve_object_path
 from torchstone.dataflow.migration.specification import OpSpec
 from torchstone.dataflow.migration.wrapper import Migration, UniversalWrapper
 from torchstone.observe.undo import Undo

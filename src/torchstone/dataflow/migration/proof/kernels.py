@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dataflow.placement.kernel_count import KernelCount
+from torchstone.dataflow.device.kernel_count import KernelCount
 from torchstone.observe.compat.trees import tree_leaves
 from torchstone.observe.operators import OperatorMode
 

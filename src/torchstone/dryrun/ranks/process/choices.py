@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.session import is_fake
+from torchstone.dryrun.session import is_fake
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
 MOST = 1 << 20

@@ -11,7 +11,7 @@ from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.link import Link, is_called_by_hand
 from torchstone.dryrun.ranks.process.values import LARGEST, to_bytes, with_splits
 from torchstone.dryrun.ranks.process.work import DryWork, all_of, dtype_name
-from torchstone.dryrun.script.session import is_fake
+from torchstone.dryrun.session import is_fake
 from torchstone.observe.compat.groups import Work, world
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 from torchstone.observe.ranks import ANY_RANK, RECV, SEND, Collective, StandInGroup

@@ -25,7 +25,7 @@ from torchstone.dryrun.ranks.process.replicas import Replicas
 from torchstone.dryrun.ranks.process.work import DryWork
 from torchstone.dryrun.script.fakes.answers import Answers
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.session import Session, is_fake, tensors_in
 from torchstone.observe.compat.groups import (
     default_device_of,
     device_of_objects,

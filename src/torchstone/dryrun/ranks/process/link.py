@@ -13,7 +13,7 @@ import torch
 from torchstone.core.place import Place
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.wire import Wire
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.autograd import graph_task
 from torchstone.observe.where import OWN, PROGRAM
 

@@ -16,9 +16,9 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.place import NOWHERE, Place
-from torchstone.dryrun.script.fakes.writes import written_tensors
+from torchstone.dryrun.eager.writes import written_tensors
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import is_fake, tensors_in
+from torchstone.dryrun.session import is_fake, tensors_in
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 from torchstone.observe.where import PROGRAM
 

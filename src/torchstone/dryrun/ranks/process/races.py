@@ -9,7 +9,7 @@ import torch
 from torchstone.core.text import Text
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.work import DryWork
-from torchstone.dryrun.script.session import tensors_in
+from torchstone.dryrun.session import tensors_in
 from torchstone.dryrun.shapes.history import function_name, operands_of
 from torchstone.observe.where import PROGRAM
 

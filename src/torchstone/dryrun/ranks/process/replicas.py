@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -17,14 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from torchstone.core.place import NOWHERE, Place
 from torchstone.core.text import Text
-from torchstone.dryrun.ranks.differences import wrong_group_text
-from torchstone.dryrun.ranks.posts import Post
+from torchstone.dryrun.ranks.posts import Post, wrong_group_text
 from torchstone.dryrun.ranks.process.group import DryGroup
 from torchstone.dryrun.ranks.process.provenance import Provenance
 from torchstone.dryrun.ranks.process.uniform import Uniform
 from torchstone.dryrun.record import Hazard, Replica
 from torchstone.dryrun.rules import DRIFT, WRONG_GROUP
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import OutermostCall, Session, is_fake
 from torchstone.dryrun.shapes.history import operand
 from torchstone.observe.training import TRAINING, StepBegins
 from torchstone.observe.where import PROGRAM
@@ -58,9 +58,13 @@ class Replicas:
         self._reduced: dict[StorageWeakRef, dict[tuple[int, ...], Place]] = {}
         """Groups over which the program has reduced a tensor, with the lines that did."""
         self._local: list[weakref.ref[torch.Tensor]] = []
-        session.on_training_forward = self.before_forward
-        session.replicas = self.result
+        session.subscribe(OutermostCall, self._before_call)
+        session.answer(replace(session.asks, replicas=self.result))
         TRAINING.subscribe(self.before_step, StepBegins)
+
+    def _before_call(self, event: OutermostCall) -> None:
+        if event.records_gradients:
+            self.before_forward(event.module)
 
     def exchanged(self, tensor: torch.Tensor, post: Post, sequence: tuple[int, int]) -> None:
         """A collective gives a tensor its value: one for all members, or one for each."""

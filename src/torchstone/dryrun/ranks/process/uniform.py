@@ -12,9 +12,9 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torchstone.core.text import Text
+from torchstone.dryrun.eager.writes import written_tensors
 from torchstone.dryrun.script.fakes.answers import is_all, scalar_for
-from torchstone.dryrun.script.fakes.writes import written_tensors
-from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.session import Session, is_fake, tensors_in
 
 EQUAL, OTHER, NAN = "equal", "other", "nan"
 PASSES = (EQUAL, OTHER, NAN)

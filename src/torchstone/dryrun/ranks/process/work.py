@@ -11,7 +11,7 @@ from torch.futures import Future
 from torchstone.dryrun.ranks.posts import Post
 from torchstone.dryrun.ranks.process.link import Link
 from torchstone.dryrun.ranks.process.values import from_bytes
-from torchstone.dryrun.script.session import is_fake
+from torchstone.dryrun.session import is_fake
 from torchstone.observe.compat.groups import Work
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 

@@ -14,7 +14,7 @@ import torch
 
 from torchstone.dryrun.script.data.shared_checkpoints import SharedCheckpoints
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.trees import tree_leaves
 from torchstone.starting.replacements.imports import when_imported
 
@@ -29,7 +29,7 @@ def keep_checkpoints(session: Session) -> None:
     real_save, real_load = torch.save, torch.load
 
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
-        session.counts.saves += 1
+        session.counts.add("saves")
         if isinstance(f, io.BytesIO) and not holds_fakes(obj):
             real_save(obj, f, *args, **kwargs)  # pickling a real tensor goes through here
             return
@@ -41,7 +41,7 @@ def keep_checkpoints(session: Session) -> None:
         _leave_a_file(f)
 
     def load(f: Any, *args: Any, **kwargs: Any) -> Any:
-        session.counts.loads += 1
+        session.counts.add("loads")
         key = _key(f)
         if ranks is not None and isinstance(key, str) and ranks.holds(key):
             return ranks.get(key)
@@ -111,12 +111,12 @@ def _pretend_safetensors(session: Session, saved: dict[Any, Any]) -> None:
         real_load = library.load_file
 
         def save_file(tensors: Any, filename: Any, metadata: Any = None) -> None:
-            session.counts.saves += 1
+            session.counts.add("saves")
             saved[_key(filename)] = dict(tensors)
             _leave_a_file(filename)
 
         def load_file(filename: Any, device: Any = "cpu") -> Any:
-            session.counts.loads += 1
+            session.counts.add("loads")
             key = _key(filename)
             return dict(saved[key]) if key in saved else real_load(filename)
 
@@ -150,7 +150,7 @@ def _pretend_pretrained(session: Session) -> None:
         return
 
     def save_pretrained(model: Any, save_directory: Any, *args: Any, **kwargs: Any) -> None:
-        session.counts.saves += 1
+        session.counts.add("saves")
         os.makedirs(save_directory, exist_ok=True)
         if hasattr(model, "config"):
             model.config.save_pretrained(save_directory)

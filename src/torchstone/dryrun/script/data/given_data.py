@@ -12,7 +12,7 @@ from torch.utils.data import Dataset, IterableDataset
 from torchstone.core.text import Text
 from torchstone.dryrun.data_spec import SampleField
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 
 SAMPLES = 1000
 """Length of a dataset that cannot tell its own: no multiple of the usual batch sizes."""

@@ -20,7 +20,7 @@ from torch.utils.data import (
 )
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import BatchUsed, Session
 from torchstone.dryrun.shapes.history import LOADER, remember
 from torchstone.observe.where import PROGRAM
 
@@ -112,8 +112,8 @@ def _batches(session: Session, loader: DataLoader[Any], dataset: Any) -> Iterato
             (session.counts.backwards, session.counts.evaluation_forwards),
         )
         yield _marked(batch, f"{LOADER}{label}, {len(indices)})")
-        session.on_rows(dataset, spot, *before)
-    session.batch = ""
+        session.report(BatchUsed(dataset, spot, *before))
+    session.end_batches()
 
 
 def _until_a_step(
@@ -141,7 +141,7 @@ def _iterable_batches(session: Session, loader: DataLoader[Any]) -> Iterator[Any
         batch = loader.collate_fn(items if size is not None else items[0])
         _count(session, FULL if len(items) == size else REMAINDER, len(items))
         yield _marked(batch, f"{LOADER}{len(items)})")
-    session.batch = ""
+    session.end_batches()
 
 
 def batch_plan(loader: DataLoader[Any], other_size: int = 0) -> list[tuple[str, list[int]]]:
@@ -190,11 +190,8 @@ def _last_indices(sampler: Any, count: int, total: int) -> list[Any]:
 
 
 def _count(session: Session, label: str, size: int) -> None:
-    if label == FULL:
-        session.counts.full_batches += 1
-    else:
-        session.counts.remainder_batches += 1
-    session.batch = f"{label} of {size}"
+    session.counts.add("full_batches" if label == FULL else "remainder_batches")
+    session.begin_batch(f"{label} of {size}")
 
 
 def _marked(batch: Any, origin: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 
 
 class SharedCheckpoints:
@@ -58,7 +58,7 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: Any) -> Any:
         if not is_fake(obj):
             return None
-        number = self._session.number_of(obj)
+        number = self._session.asks.number_of(obj)
         return tuple(obj.shape), tuple(obj.stride()), str(obj.dtype), number
 
 
@@ -72,5 +72,5 @@ class _Unpickler(pickle.Unpickler):
         kind = getattr(torch, dtype.removeprefix("torch."))
         with self._session.mode:
             made = torch.empty_strided(shape, stride, dtype=kind)
-        self._session.give_number(made, number)
+        self._session.asks.give_number(made, number)
         return made

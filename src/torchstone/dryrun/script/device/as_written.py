@@ -10,7 +10,7 @@ from torch import nn
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.trees import tree_map_only
 from torchstone.starting.replacements.imports import when_imported
 

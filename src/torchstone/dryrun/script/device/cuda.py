@@ -20,7 +20,7 @@ from torchstone.dryrun.script.device.recurrent import take_recurrent_apart
 from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.fakes.lazy import is_pretend
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.backends import FAKE_DEVICE as NAME
 from torchstone.observe.compat.fakes import FakeTensor
 from torchstone.observe.where import HIDDEN, PROGRAM

@@ -10,7 +10,7 @@ import torch
 
 from torchstone.dryrun.script.device.names import PretendCuda
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.backends import native
 
 
@@ -66,15 +66,16 @@ def answer_module(session: Session, cuda: PretendCuda) -> None:
         return torch.device(device).index or 0
 
     def set_device(device: Any) -> None:
-        cuda.current = cuda.numbered(index_of(device)).index or 0
+        cuda.choose(cuda.numbered(index_of(device)).index or 0)
 
     @contextlib.contextmanager
     def device_context(device: Any = None) -> Any:
-        before, cuda.current = cuda.current, max(0, index_of(device))
+        before = cuda.current
+        cuda.choose(max(0, index_of(device)))
         try:
             yield
         finally:
-            cuda.current = before
+            cuda.choose(before)
 
     values: dict[str, Any] = {
         "is_available": lambda: True,
@@ -89,10 +90,10 @@ def answer_module(session: Session, cuda: PretendCuda) -> None:
         "synchronize": lambda device=None: None,
         "empty_cache": lambda: None,
         "ipc_collect": lambda: None,
-        "memory_allocated": lambda device=None: session.live_bytes(),
-        "max_memory_allocated": lambda device=None: session.peak_bytes(),
-        "memory_reserved": lambda device=None: session.live_bytes(),
-        "max_memory_reserved": lambda device=None: session.peak_bytes(),
+        "memory_allocated": lambda device=None: session.asks.live_bytes(),
+        "max_memory_allocated": lambda device=None: session.asks.peak_bytes(),
+        "memory_reserved": lambda device=None: session.asks.live_bytes(),
+        "max_memory_reserved": lambda device=None: session.asks.peak_bytes(),
         "memory_stats": lambda device=None: dict.fromkeys(_MEMORY_KEYS, 0),
         "memory_summary": lambda *args, **kwargs: "no memory is used in a dry run",
         "reset_peak_memory_stats": lambda device=None: None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.backends import FAKE_DEVICE as NAME
 
 
@@ -19,6 +19,10 @@ class PretendCuda:
         given = session.settings
         self.count = given.local_ranks() if given.play_ranks else max(1, given.devices)
         self.current = 0
+
+    def choose(self, index: int) -> None:
+        """This device is the current one from now on."""
+        self.current = index
 
     def mapped(self, value: Any) -> Any:
         """`cuda` in any spelling as the pretend device; all else as it is."""

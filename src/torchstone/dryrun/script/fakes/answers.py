@@ -13,10 +13,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torchstone.core.text import Text
 from torchstone.dryrun.eager.values import KnownValues
 from torchstone.dryrun.eager.verdicts import Verdicts
+from torchstone.dryrun.eager.writes import count_writes, written_tensors
 from torchstone.dryrun.script.fakes.assertions import asserted_value
 from torchstone.dryrun.script.fakes.lazy import fake_input, is_pretend, make_fake
-from torchstone.dryrun.script.fakes.writes import count_writes, written_tensors
-from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.session import Session, TensorFaked, is_fake, tensors_in
 from torchstone.dryrun.shapes.history import step_of
 from torchstone.observe.compat.autograd import current_node
 from torchstone.observe.compat.fakes import (
@@ -58,8 +58,6 @@ class Answers(TorchDispatchMode):
         self.known = KnownValues(self.is_stale)
         self.observers: list[Callable[[Any, Any, Any, Any], None]] = []
         """Are told of every operator that had a fake input or made a fake tensor."""
-        self.on_replaced: Callable[[torch.Tensor, torch.Tensor], None] | None = None
-        """Is told when a fake tensor stands in for a real one whose values are unknown."""
         self.functional: Callable[[Any, Any], Callable[[Any], None]] | None = None
         """Is told of functional collectives on fake tensors, where ranks are played, and gives back
         who is to be told of the result."""
@@ -67,6 +65,10 @@ class Answers(TorchDispatchMode):
         """Puts real indices into a result, where ranks are played."""
         self.blank: set[StorageWeakRef] | None = None
         """Real storages that hold no values yet, where ranks are played."""
+
+    def play_rank(self, with_choices: Callable[[Any, Any, Any], Any]) -> None:
+        """From now on this is one of several ranks."""
+        self.blank, self.with_choices = set(), with_choices
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -90,7 +92,7 @@ class Answers(TorchDispatchMode):
         if func is _DEVICE:  # asked for each attribute `device` of a fake tensor
             return func(*args)
         kwargs = _with_plain_cpu(kwargs) if kwargs else {}
-        self.session.counts.operators += 1
+        self.session.counts.add("operators")
         tensors = tensors_in(args, kwargs) if kwargs else tensors_in(args)
         fake = any(is_fake(item) for item in tensors)
         on_device = is_pretend(kwargs.get("device"))
@@ -152,7 +154,7 @@ class Answers(TorchDispatchMode):
         except Exception as error:
             if current_node() is None:
                 raise
-            self.session.held_back = self.session.held_back or error
+            self.session.hold_back(error)
 
     def _like_eager(self, func: Any, args: Any, kwargs: Any, error: Exception) -> Any:
         """What eager torch gives for a call that a fake kernel cannot answer, without its values."""
@@ -220,8 +222,7 @@ class Answers(TorchDispatchMode):
         if not self.is_stale(tensor):
             return tensor
         made = make_fake(self.session.mode, tensor)
-        if self.on_replaced is not None:
-            self.on_replaced(tensor, made)
+        self.session.report(TensorFaked(tensor, made))
         return made
 
     def _mark_written(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -239,10 +240,10 @@ class Answers(TorchDispatchMode):
         if tensor.dtype == torch.bool and (said := asserted_value(PROGRAM.here())) is not None:
             session.assume("bool(tensor)", Text(f"{said}, as asserted", f"{said}（按断言）"))
             return said
-        if session.answer_scalar is not None:
-            return session.answer_scalar(tensor, str(func))
-        if tensor.dtype == torch.bool and session.choose is not None:
-            return session.choose("bool(tensor)", is_all(tensor))
+        if session.asks.answer_scalar is not None:
+            return session.asks.answer_scalar(tensor, str(func))
+        if tensor.dtype == torch.bool and session.asks.choose is not None:
+            return session.asks.choose("bool(tensor)", is_all(tensor))
         value = scalar_for(tensor.dtype)
         session.assume(".item()", repr(value))
         return value

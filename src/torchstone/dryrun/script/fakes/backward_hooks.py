@@ -14,7 +14,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 
 _BEFORE, _AFTER = _TENSOR_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 _MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook")
@@ -58,7 +58,7 @@ def _guarded(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return hook(*args, **kwargs)
         except BaseException as error:
-            session.held_back = error
+            session.hold_back(error)
             return None
 
     return call

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torchstone.core.place import Place
 from torchstone.dryrun.record import OperatorError
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import EndOfRun, Session
+from torchstone.dryrun.session import EndOfRun, OutermostCall, Session
 from torchstone.dryrun.shapes.history import (
     function_name,
     operands_of,
@@ -122,16 +122,11 @@ def follow_modules(session: Session) -> None:
 
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if not stack:
-            if torch.is_grad_enabled():
-                counts.training_forwards += 1
-                if session.on_training_forward is not None:
-                    session.on_training_forward(module)
-            else:
-                counts.evaluation_forwards += 1
-            if session.on_outermost_call is not None:
-                session.on_outermost_call(module, args, kwargs)
+            graded = torch.is_grad_enabled()
+            counts.add("training_forwards" if graded else "evaluation_forwards")
+            session.report(OutermostCall(module, args, kwargs, graded))
         stack.append(module)
-        counts.hooks += len(module._forward_hooks) + len(module._forward_pre_hooks)
+        counts.add("hooks", len(module._forward_hooks) + len(module._forward_pre_hooks))
         try:
             return original(module, *args, **kwargs)
         except Exception as error:

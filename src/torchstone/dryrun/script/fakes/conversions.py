@@ -12,7 +12,7 @@ from torchstone.core.text import Text
 from torchstone.dryrun.script.fakes.answers import Answers, scalar_for
 from torchstone.dryrun.script.fakes.calls import Calls
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.fakes import FakeTensor
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 
@@ -26,7 +26,7 @@ def answer_conversions(session: Session, calls: Calls) -> None:
 
     def known(tensor: torch.Tensor) -> torch.Tensor | None:
         with disable_modes(), DisableTorchFunction():
-            return session.value_of(tensor)
+            return session.asks.value_of(tensor)
 
     def numpy(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         tensor = args[0]
@@ -120,7 +120,7 @@ def copy_stale_tensors(session: Session, calls: Calls, answers: Answers) -> None
         with disable_modes(), DisableTorchFunction():
             made = func(*args, **kwargs)
         answers.mark_stale(made)
-        session.give_number(made, session.number_of(tensor))
+        session.asks.give_number(made, session.asks.number_of(tensor))
         return made
 
     calls.handlers[torch.Tensor.__deepcopy__] = copy

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, TensorFaked, is_fake
 from torchstone.observe.compat.backends import FAKE_DEVICE
 from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
@@ -69,8 +69,8 @@ def fake_parameters(session: Session) -> None:
         if plain and data.device.type != "meta" and data.layout is torch.strided:
             real = data.detach()
             data = (fake_input if _has_own_storage(real) else make_fake)(session.mode, real)
-            if session.on_parameter is not None and data is not real:
-                session.on_parameter(real, data)
+            if data is not real:
+                session.report(TensorFaked(real, data))
         return original(cls, data, requires_grad)
 
     put(nn.Parameter, "__new__", new)

@@ -11,7 +11,7 @@ from torch import nn
 
 from torchstone.core.place import NOWHERE, Place
 from torchstone.dryrun.record import Memory, MemoryPart
-from torchstone.dryrun.script.session import Session, is_fake, tensors_in
+from torchstone.dryrun.session import Session, is_fake, tensors_in
 from torchstone.observe.compat.autograd import graph_task
 from torchstone.observe.training import TRAINING, StepBegins, StepEnds
 from torchstone.observe.where import PROGRAM
@@ -154,8 +154,6 @@ class DeviceMemory:
 def follow_memory(session: Session, everywhere: bool) -> DeviceMemory:
     """From now on bytes on the device are counted."""
     memory = DeviceMemory(session, everywhere)
-    session.live_bytes = lambda: memory.live
-    session.peak_bytes = lambda: memory.peak
 
     def before_step(event: StepBegins) -> None:
         for group in event.optimizer.param_groups:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
 

@@ -10,7 +10,7 @@ from torch.nn.parameter import UninitializedTensorMixin, is_lazy  # type: ignore
 
 from torchstone.dryrun.script.fakes.lazy import make_fake
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session, is_fake
+from torchstone.dryrun.session import Session, is_fake
 from torchstone.observe.compat.fakes import FakeTensor
 from torchstone.observe.compat.tensors import swap_impl
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from torchstone.core.text import Text
 from torchstone.dryrun.script.patches import put
-from torchstone.dryrun.script.session import Session
+from torchstone.dryrun.session import Session
 
 _NO_ALARM = Text("the alarm never comes", "闹钟信号不会到来")
 NO_NETWORK = "no network in a dry run"
@@ -147,7 +147,8 @@ def _note_processes(session: Session) -> None:
     def fork() -> int:
         session.processes["os.fork()"] = None
         child = real_fork()
-        session.is_copy = session.is_copy or child == 0
+        if child == 0:
+            session.become_copy()
         return child
 
     os.fork = fork

@@ -129,12 +129,6 @@ def axis_extremes(
     return low.astype(np.float64), high.astype(np.float64), sums
 
 
-def missing_compiler() -> str:
-    """Why the passes run in numpy; empty where they run in C."""
-    found = _loaded()
-    return found if isinstance(found, str) else ""
-
-
 def _at(array: NDArray[Any]) -> int:
     return int(array.ctypes.data)
 

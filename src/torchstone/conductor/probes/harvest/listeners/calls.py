@@ -6,6 +6,7 @@ import copy
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -70,11 +71,8 @@ def watch_modules(hooks: Hooks) -> None:
                 is_own(hooks, module)
             ):
                 hooks.note(ModeChange(place, hooks.run.steps, id(module), mode))
-        hooks.depth -= 1000
-        try:
+        with hooks.inside_torch():
             return train(module, mode)
-        finally:
-            hooks.depth += 1000
 
     nn.Module.__call__ = recorded_call  # type: ignore[method-assign]
     nn.Module.__init__ = recorded_init  # type: ignore[method-assign, assignment]
@@ -113,7 +111,6 @@ def _record_call(
     hooks: Hooks, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
 ) -> Any:
     top = hooks.depth == 0
-    hooks.calls += 1
     place = hooks.where.own(3)
     kept: ModuleCall | None = None
     linked = any(is_state(item) for item in (*args, *kwargs.values()))
@@ -127,28 +124,22 @@ def _record_call(
         )  # fmt: skip
     if top and not hooks.quiet:
         hooks.start_clock()
-        hooks.evaluates = not module.training
         _keep_fresh(hooks, module)
-        if hooks.evaluates:
+        if not module.training:
             hooks.loops.count()
-        hooks.tokens += [item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1]
+        hooks.tokens.extend([item for item in tree_leaves((args, kwargs)) if is_tokens(item)][:1])
         grad = torch.is_grad_enabled()
         weights = 0.0 if grad else _sum_of_weights(module)
         stack = hooks.where.stack(3)
         hooks.note(
             TopCall(place, hooks.run.steps, id(module), module.training, grad, stack, weights)
         )
-    hooks.depth += 1
-    try:
+    with hooks.inside_call(module, top):
         output = call(module, *args, **kwargs)
-    finally:
-        hooks.depth -= 1
-        hooks.evaluates = hooks.evaluates and not top
     if not hooks.quiet and torch.is_grad_enabled() and hooks.run.steps < TRACED_STEPS:
         found = [item for item in tree_leaves(output) if is_scalar(item)]
-        hooks.terms += [item for item in found if item.requires_grad]
-        hooks.run.scalars += [(type(module), item) for item in found if not item.requires_grad]
+        hooks.terms.extend(item for item in found if item.requires_grad)
+        hooks.run.scalars.extend((type(module), item) for item in found if not item.requires_grad)
     if kept is not None:
-        kept.output = copied(output)
-        hooks.run.calls.append(kept)
+        hooks.run.calls.append(replace(kept, output=copied(output)))
     return output

@@ -47,7 +47,7 @@ def watch_collectives(hooks: Hooks) -> None:
             hooks.trace.in_backward, _divisors(maker, first), maker.place if maker else NOWHERE, hooks.calls, _has_bias(maker),
         ))  # fmt: skip
 
-    FileGroup.heard = staticmethod(heard)
+    FileGroup.listen(heard)
     _watch_functions(hooks, count)
 
 

@@ -37,12 +37,9 @@ def watch_backward(hooks: Hooks) -> None:
     ) -> None:  # fmt: skip
         if not hooks.quiet:
             _before_backward(hooks, tensor)
-        hooks.trace.in_backward = True
-        try:
+        with hooks.trace.backward():
             start, given = _start(tensor, gradient) if inputs is None else (tensor, gradient)
             torch.autograd.backward(start, given, retain_graph, create_graph, inputs=inputs)
-        finally:
-            hooks.trace.in_backward = False
 
     torch.Tensor.backward = recorded  # type: ignore[method-assign]
 
@@ -60,14 +57,10 @@ def _start(tensor: torch.Tensor, gradient: Any) -> tuple[Any, Any]:
 def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:
     scaled = id(tensor) in hooks.scaled
     value = float(tensor.detach().float().mean()) if tensor.numel() else math.nan
+    hooks.begin_backward(scaled, _are_stale(hooks))
     if scaled:
-        hooks.scale = hooks.current_scale()
         value /= hooks.scale
-    elif not hooks.backwards:
-        hooks.scale = 1.0
-    _note_stale(hooks)
     _note_terms(hooks, tensor)
-    hooks.backwards += 1
     hooks.note(Backward(
         hooks.where.own(3), hooks.run.steps, value, tensor.numel(), scaled,
         hooks.mode.autocast is not None, _weight_of_loss(hooks, tensor),
@@ -76,7 +69,7 @@ def _before_backward(hooks: Hooks, tensor: torch.Tensor) -> None:
 
 def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
     """Scalars of modules that do not reach the loss, or reach it without a gradient."""
-    terms, hooks.terms = hooks.terms, []
+    terms = hooks.take_terms()
     place = hooks.where.own(4)
     added = {id(item) for item in hooks.mode.constants}
     _note_siblings(hooks, place, added)
@@ -98,7 +91,8 @@ def _note_terms(hooks: Hooks, tensor: torch.Tensor) -> None:
 
 def _note_siblings(hooks: Hooks, place: Place, added: set[int]) -> None:
     """Of the scalars that several modules of one class gave back, only some reach the sum."""
-    scalars, hooks.run.scalars = hooks.run.scalars, []
+    scalars = hooks.run.scalars.copy()
+    hooks.run.scalars.clear()
     producers = Producers(hooks.trace.operators)
     used = [ancestor for item in hooks.mode.constants for ancestor in producers.ancestors(item)]
     inputs = added | {id(given) for ancestor in used for given in ancestor.inputs}
@@ -111,7 +105,7 @@ def _note_siblings(hooks: Hooks, place: Place, added: set[int]) -> None:
 
 def _weight_of_loss(hooks: Hooks, tensor: torch.Tensor) -> float:
     """The factor by which the loss function's mean enters the backward pass."""
-    values, hooks.loss_values = hooks.loss_values, []
+    values = hooks.take_loss_values()
     if (
         hooks.run.steps >= WEIGHED_STEPS
         or not values
@@ -129,12 +123,11 @@ def _weight_of_loss(hooks: Hooks, tensor: torch.Tensor) -> float:
     return max(known) / hooks.scale if known else math.nan
 
 
-def _note_stale(hooks: Hooks) -> None:
-    """Gradients that a step has used and nobody cleared."""
-    if hooks.used and not hooks.backwards:
-        hooks.stale = any(
-            grad is not None and bool(grad.abs().sum() > 0) for grad in _left_gradients(hooks)
-        )
+def _are_stale(hooks: Hooks) -> bool:
+    """Whether a step has used the gradients, and nobody cleared them."""
+    if not hooks.used or hooks.backwards:
+        return False
+    return any(grad is not None and bool(grad.abs().sum() > 0) for grad in _left_gradients(hooks))
 
 
 def _left_gradients(hooks: Hooks) -> Iterator[torch.Tensor | None]:
@@ -149,11 +142,11 @@ def watch_clipping(hooks: Hooks) -> None:
     def begins(event: ClipBegins) -> None:
         before.append(gradient_norm(list(event.parameters)))
         if hooks.run.world > 1 and not hooks.run.parameters:
-            hooks.unclipped |= {
-                id(item): signature_of(item.grad)
+            hooks.unclipped.update(
+                (id(item), signature_of(item.grad))
                 for item in event.parameters
                 if item.grad is not None
-            }
+            )
 
     def ends(event: ClipEnds) -> None:
         norm = before.pop()

@@ -24,7 +24,7 @@ def watch_wrapping(hooks: Hooks) -> None:
     init = kind.__init__
 
     def recorded_init(wrapper: Any, module: Any, *args: Any, **kwargs: Any) -> None:
-        hooks.run.data_parallel = True
+        hooks.run.note_data_parallel()
         kwargs.pop("device_ids", None)
         kwargs.pop("output_device", None)
         init(wrapper, module, *args, **kwargs)

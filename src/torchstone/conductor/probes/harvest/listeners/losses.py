@@ -37,11 +37,8 @@ def _recorded_loss(hooks: Hooks, name: str, loss: Callable[..., Any]) -> Callabl
             hooks.note(Loss(hooks.where.own(2), hooks.run.steps, name, dtype,
                             _is_shifted(hooks, target), hooks.where.stack(2),
                             _counted(target, args, kwargs)))  # fmt: skip
-        hooks.in_loss = True
-        try:
+        with hooks.inside_loss():
             value = loss(given, target, *args, **kwargs)
-        finally:
-            hooks.in_loss = False
         mean = kwargs.get("reduction", "mean") == "mean" and value.requires_grad
         if mean and value.numel() == 1:
             hooks.loss_values.append(value)

@@ -67,7 +67,7 @@ def _before_step(hooks: Hooks, event: StepBegins) -> None:
     if len(hooks.run.digests) < _DIGESTS:
         hooks.run.digests.append(digest_of(items))
     if not hooks.run.parameters and hooks.run.world > 1:
-        hooks.run.parameters += [_facts(hooks, item) for item in items]
+        hooks.run.parameters.extend(_facts(hooks, item) for item in items)
     have = frozenset(id(item) for item in items if item.grad is not None)
     hooks.note(OptimizerStep(
         hooks.where.own(), hooks.run.steps, id(event.optimizer), gradient_norm(items),
@@ -89,12 +89,9 @@ def _after_step(hooks: Hooks, event: StepEnds) -> None:
     for item in parameters_of(event.optimizer):
         if item.grad is not None:
             hooks.used[id(item)] = item.grad
-    hooks.run.steps += 1
-    hooks.backwards, hooks.stale = 0, False
+    hooks.run.count_step()
     hooks.unclipped.clear()
-    hooks.scaled.clear()
-    hooks.loops.count()
-    hooks.check_time()
+    hooks.end_step()
 
 
 def watch_schedulers(hooks: Hooks) -> None:

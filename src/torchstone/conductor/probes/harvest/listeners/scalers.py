@@ -34,12 +34,11 @@ def _follow(hooks: Hooks) -> None:
 
     def scaled(event: LossScaled) -> None:
         if event.scaler.is_enabled() and isinstance(event.result, torch.Tensor):
-            hooks.scaled.add(id(event.result))
-            hooks.keep = event.result
+            hooks.mark_scaled(event.result)
         _note_scaling(hooks, "scale", event.scaler)
 
     def unscaled(event: UnscaleEnds) -> None:
-        hooks.scale = 1.0
+        hooks.unscale()
         _note_scaling(hooks, "unscale_", event.scaler)
 
     def step_begins(event: ScalerStepBegins) -> None:
@@ -48,10 +47,7 @@ def _follow(hooks: Hooks) -> None:
 
     def step_ends(_: ScalerStepEnds) -> None:
         if begun and hooks.run.steps == begun.pop():  # skipped: the gradients were not finite
-            hooks.backwards, hooks.stale = 0, False
-            hooks.scaled.clear()
-            hooks.loops.count()
-            hooks.check_time()
+            hooks.end_step()
 
     TRAINING.subscribe(scaled, LossScaled)
     TRAINING.subscribe(unscaled, UnscaleEnds)

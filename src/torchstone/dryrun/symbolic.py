@@ -17,10 +17,10 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
+from torchstone.dryrun.model_run import build, call
 from torchstone.dryrun.record import Constraint
 from torchstone.dryrun.script.endings import last_place
-from torchstone.dryrun.script.settings import ScriptSettings
-from torchstone.dryrun.shapes.model_run import build, call
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.observe.compat.fakes import ConstantSource, FakeTensorMode
 from torchstone.observe.compat.trees import tree_leaves, tree_map_only
 

@@ -11,7 +11,7 @@ from torchstone.core.errors import UsageError
 from torchstone.core.files import write_atomically
 from torchstone.core.report import Report
 from torchstone.core.text import Text
-from torchstone.dataflow.export.ray_data import RayOptions, pool_sizes
+from torchstone.dataflow.migration.export.ray_data import RayOptions, pool_sizes
 from torchstone.dataflow.options import ExportOptions
 from torchstone.dataflow.plan import MigrationPlan, load_plan
 
@@ -39,7 +39,7 @@ def pipeline(items, **options):
 if __name__ == "__main__":
     import sys
 
-    from torchstone.dataflow.export.ray_data import results_of
+    from torchstone.dataflow.migration.export.ray_data import results_of
 
     for result in results_of(pipeline(sys.argv[1:])):
         print(result)

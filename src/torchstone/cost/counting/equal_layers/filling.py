@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from torchstone.cost.equal_layers.copied import Copied, Disagreement
+from torchstone.cost.counting.equal_layers.copied import Copied, Disagreement
 from torchstone.cost.records.books import Books, Scope
 from torchstone.cost.records.ledger import FORWARD, inside
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchstone.dataflow.graph.builder import DAGBuilder
@@ -46,7 +46,6 @@ class _Item:
     children: list[_Item] = field(default_factory=list)
     parent: _Item | None = None
     reads: list[int] = field(default_factory=list)
-    node: int = -1
 
     @property
     def is_region(self) -> bool:
@@ -71,15 +70,16 @@ def assemble(
     items = _linked(traces)
     for item in items:
         if item.children and item.event.makes:
-            item.reads += _left_over(item)
+            item.reads.extend(_left_over(item))
     variables = _Variables(
         into,
         {n: event_name(i.event, i.facts).rpartition(".")[2] for i in items for n in i.event.makes},
         held,
     )
     items = [item for item in items if not item.is_wrapper]
+    nodes: dict[int, int] = {}
     for item in sorted(items, key=lambda one: one.event.start):
-        _add(item, into, variables, started)
+        nodes[id(item)] = _add(item, into, variables, started, nodes)
 
 
 def _linked(traces: Sequence[ThreadTrace]) -> list[_Item]:
@@ -89,12 +89,12 @@ def _linked(traces: Sequence[ThreadTrace]) -> list[_Item]:
         for place, event in enumerate(trace.events):
             if not event.end:  # under way when the trace ended
                 continue
-            item = _Item(event, trace.name, trace.facts, reads=list(event.reads))
+            outer = by_place.get(event.parent)
+            item = _Item(event, trace.name, trace.facts, reads=list(event.reads), parent=outer)
             by_place[place] = item
             found.append(item)
-            if event.parent in by_place:
-                item.parent = by_place[event.parent]
-                item.parent.children.append(item)
+            if outer is not None:
+                outer.children.append(item)
     return found
 
 
@@ -106,37 +106,39 @@ def _left_over(item: _Item) -> list[int]:
     return [number for number in made if number not in used and number not in item.reads]
 
 
-def _add(item: _Item, into: DAGBuilder, variables: _Variables, started: int) -> None:
+def _add(
+    item: _Item, into: DAGBuilder, variables: _Variables, started: int, nodes: Mapping[int, int]
+) -> int:
+    """The number of the node of an event; `nodes` has those of the events before it."""
     event = item.event
     name = event_name(event, item.facts)
     path = _path(item)
     node_id = into.add_function_node(name, context_key(path, name))
-    item.node = node_id
-    node = into.dag.nodes[node_id]
-    seconds = (event.end - event.start) * 1e-9
-    node.role = REGION if item.is_region else OPERATOR
-    node.file, node.line, node.thread = event.site.file, event.site.line, item.thread
-    node.start = (event.start - started) * 1e-9
     outer = item.parent
-    while outer is not None and outer.node < 0:
+    while outer is not None and id(outer) not in nodes:
         outer = outer.parent
-    node.parent = outer.node if outer is not None else -1
-    node.error = event.error
-    node.kind = "call" if event.callee is not None else "expression"
-    node.arguments = ", ".join(shown_constant(value) for value in event.constants)
     for number in item.reads:
         into.add_edge(variables.node(number, item), node_id, USES)
     made = (*event.makes, *event.returns)
     for number in made:
         into.add_edge(node_id, variables.node(number, item), PRODUCES)
     sizes = [_bytes(number, item) for number in made]
-    node.performance = {
-        "execution_time": seconds,
-        "self_time": event.own * 1e-9,
-        "bytes_in": float(sum(_bytes(number, item) for number in item.reads)),
-        "bytes_out": float(sum(sizes)),
-        "count": 1.0,
-    }
+    into.describe(replace(
+        into.dag.nodes[node_id], role=REGION if item.is_region else OPERATOR,
+        file=event.site.file, line=event.site.line, thread=item.thread,
+        start=(event.start - started) * 1e-9,
+        parent=nodes[id(outer)] if outer is not None else -1, error=event.error,
+        kind="call" if event.callee is not None else "expression",
+        arguments=", ".join(shown_constant(value) for value in event.constants),
+        performance={
+            "execution_time": (event.end - event.start) * 1e-9,
+            "self_time": event.own * 1e-9,
+            "bytes_in": float(sum(_bytes(number, item) for number in item.reads)),
+            "bytes_out": float(sum(sizes)),
+            "count": 1.0,
+        },
+    ))  # fmt: skip
+    return node_id
 
 
 def _bytes(number: int, item: _Item) -> int:
@@ -164,10 +166,11 @@ class _Variables:
         if number in self._held:
             self._into.dag.nodes[node_id].performance["held"] = 1.0
         if facts is not None:
-            node = self._into.dag.nodes[node_id]
-            node.nbytes, node.kind = facts.nbytes, facts.kind
-            node.shape = tuple(int(size) for size in facts.shape)
-            node.dtype = str(facts.dtype).removeprefix("torch.")
+            self._into.describe(replace(
+                self._into.dag.nodes[node_id], nbytes=facts.nbytes, kind=facts.kind,
+                shape=tuple(int(size) for size in facts.shape),
+                dtype=str(facts.dtype).removeprefix("torch."),
+            ))  # fmt: skip
         return node_id
 
 

@@ -13,7 +13,7 @@ from torchstone.core.codec import from_data
 from torchstone.core.errors import InputError
 from torchstone.core.files import read_regular
 from torchstone.core.text import Text
-from torchstone.dataflow.placement.kernel_count import KernelCount
+from torchstone.dataflow.device.kernel_count import KernelCount
 from torchstone.runtime.devices import device as known_device
 
 _LARGEST = 16 * 2**20

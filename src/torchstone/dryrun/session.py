@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torchstone.core.place import Place
 from torchstone.core.text import Text, Words
 from torchstone.dryrun.record import Assumption, Hazard, Operand, OperatorError, Progress, Replica
-from torchstone.dryrun.script.settings import ScriptSettings
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.observe.compat.fakes import FakeTensor, FakeTensorMode
 from torchstone.observe.where import PROGRAM
 
@@ -27,6 +27,12 @@ class EndOfRun(BaseException):
         self.how = how
         self.detail = detail
         self.spot = PROGRAM.here(2)
+
+
+Counted = Literal[
+    "optimizer_steps", "backwards", "training_forwards", "evaluation_forwards", "full_batches",
+    "remainder_batches", "saves", "loads", "operators", "hooks", "compiled",
+]  # fmt: skip
 
 
 @dataclass
@@ -45,8 +51,75 @@ class Counts:
     hooks: int = 0
     compiled: int = 0
 
+    def add(self, name: Counted, count: int = 1) -> None:
+        """It has happened so often more."""
+        setattr(self, name, getattr(self, name) + count)
+
     def frozen(self) -> Progress:
         return Progress(**vars(self))
+
+
+@dataclass(frozen=True, slots=True)
+class OutermostCall:
+    """A module is called that no other module calls."""
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    records_gradients: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFaked:
+    """A fake tensor stands for a real one from now on: for a parameter, or for values that are not known."""
+
+    real: torch.Tensor
+    fake: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class BatchUsed:
+    """The program is done with a batch of a dataset."""
+
+    dataset: Any
+    place: Place
+    backwards: int
+    """When it was given the batch."""
+    evaluation_forwards: int
+
+
+RunEvent = OutermostCall | TensorFaked | BatchUsed
+R = TypeVar("R", OutermostCall, TensorFaked, BatchUsed)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What is asked of whoever knows; each is answered in one place, and otherwise by this."""
+
+    choose: Callable[[str, bool], bool] | None = None
+    """Answers a question with yes or no, in copies of the program where that pays."""
+    answer_scalar: Callable[[torch.Tensor, str], Any] | None = None
+    """Where ranks are played: which answers are equal on all ranks is decided there."""
+    uniform_questions: Callable[[], int] = lambda: 0
+    """How many questions were about values of this rank alone, where ranks are played."""
+    replicas: Callable[[], tuple[Replica, ...]] = tuple
+    """What this rank should hold in common with others, where ranks are played."""
+    number_of: Callable[[torch.Tensor], int] = lambda tensor: 0
+    """A number for how a value was made, where ranks are played."""
+    give_number: Callable[[torch.Tensor, int], None] = lambda tensor, number: None
+    leave: Callable[[], None] = lambda: None
+    """Puts the record where it belongs and ends the process, whatever the program is doing."""
+    late_hazards: Callable[[], tuple[Hazard, ...]] = tuple
+    """What only shows when the program has ended."""
+    unfound: Callable[[], tuple[str, ...]] = tuple
+    """Paths that the program looked for and did not find, the latest last."""
+    looked_for: Callable[[str], Place] = lambda path: Place()
+    """The line that looked for one of them."""
+    value_of: Callable[[torch.Tensor], torch.Tensor | None] = lambda tensor: None
+    """A real tensor with the values of a fake one, where they are known."""
+    live_bytes: Callable[[], int] = lambda: 0
+    """Bytes alive on the device, where memory is followed."""
+    peak_bytes: Callable[[], int] = lambda: 0
 
 
 @dataclass
@@ -72,43 +145,60 @@ class Session:
     path: int = 0
     parent: int = -1
     branch: Assumption | None = None
-    choose: Callable[[str, bool], bool] | None = None
-    """Answers a question with yes or no, in copies of the program where that pays."""
-    answer_scalar: Callable[[torch.Tensor, str], Any] | None = None
-    """Set where ranks are played: which answers are equal on all ranks is decided there."""
-    uniform_questions: Callable[[], int] | None = None
-    """How many questions were about values of this rank alone, where ranks are played."""
-    on_outermost_call: Callable[[nn.Module, Any, Any], None] | None = None
-    """Is told of the calls of modules that no other module makes."""
-    on_training_forward: Callable[[nn.Module], None] | None = None
-    """The same, before forwards that record gradients."""
-    on_parameter: Callable[[torch.Tensor, torch.Tensor], None] | None = None
-    """Is told of the real tensor that a fake parameter stands for."""
-    replicas: Callable[[], tuple[Replica, ...]] = tuple
-    """What this rank should hold in common with others, where ranks are played."""
-    number_of: Callable[[torch.Tensor], int] = lambda tensor: 0
-    """A number for how a value was made, where ranks are played."""
-    give_number: Callable[[torch.Tensor, int], None] = lambda tensor, number: None
+    asks: Questions = field(default_factory=Questions)
     held_back: BaseException | None = None
     """What a hook has raised in the backward pass that is under way."""
     ended: EndOfRun | None = None
-    leave: Callable[[], None] = lambda: None
-    """Puts the record where it belongs and ends the process, whatever the program is doing."""
     totals: dict[StorageWeakRef, int] = field(default_factory=dict)
     """What the values of a storage without values add up to, where that is known: counts of elements."""
-    on_rows: Callable[[Any, Place, int, int], None] = lambda *batch: None
-    """Is told of the dataset of a batch that the program is done with."""
-    late_hazards: Callable[[], tuple[Hazard, ...]] = tuple
-    """What only shows when the program has ended."""
-    unfound: Callable[[], tuple[str, ...]] = tuple
-    """Paths that the program looked for and did not find, the latest last."""
-    looked_for: Callable[[str], Place] = lambda path: Place()
-    """The line that looked for one of them."""
-    value_of: Callable[[torch.Tensor], torch.Tensor | None] = lambda tensor: None
-    """A real tensor with the values of a fake one, where they are known."""
-    live_bytes: Callable[[], int] = lambda: 0
-    """Bytes alive on the device, where memory is followed."""
-    peak_bytes: Callable[[], int] = lambda: 0
+    _listeners: dict[type, list[Callable[[Any], None]]] = field(default_factory=dict)
+
+    # -- who listens, and who knows
+
+    def subscribe(self, kind: type[R], listener: Callable[[R], None]) -> None:
+        """Hand events of a kind to a function from now on."""
+        self._listeners.setdefault(kind, []).append(listener)
+
+    def report(self, event: RunEvent) -> None:
+        """Hand an event to those who listen."""
+        for listener in self._listeners.get(type(event), ()):
+            listener(event)
+
+    def answer(self, asks: Questions) -> None:
+        """Who knows the answers from now on."""
+        self.asks = asks
+
+    # -- what happens to the run
+
+    def begin_batch(self, words: str) -> None:
+        """The program is given a batch; the words are for messages."""
+        self.batch = words
+
+    def end_batches(self) -> None:
+        """A loader has no more batches."""
+        self.batch = ""
+
+    def become_copy(self) -> None:
+        """The program has forked itself, and this is the child."""
+        self.is_copy = True
+
+    def take_path(self, number: int, branch: Assumption) -> None:
+        """This process is a copy that takes the other way at a question."""
+        self.parent, self.path, self.branch = self.path, number, branch
+
+    def become_trial(self) -> None:
+        """This process is a copy in which one more step is tried."""
+        steps = min(self.settings.max_steps, self.counts.optimizer_steps + 1)
+        self.settings = replace(self.settings, max_steps=steps, try_fixes=False)
+
+    def hold_back(self, error: BaseException) -> None:
+        """Keep an error until torch can be left."""
+        self.held_back = self.held_back or error
+
+    def run_out_of_time(self) -> None:
+        """Leave at once: no exception, it could be caught, and inside of C++ it would abort."""
+        self.ended = self.ended or EndOfRun("time", f"{self.settings.limit_seconds():g} s")
+        self.asks.leave()
 
     def assume(self, question: Words, answer: Words) -> None:
         """Write down a question that was answered without the value."""
@@ -162,7 +252,7 @@ class Session:
     def end(self, how: str, detail: Words = "") -> None:
         """End the program here; a program that has caught it once is not asked again."""
         if self.ended is not None:
-            self.leave()
+            self.asks.leave()
         self.ended = self.ended or EndOfRun(how, detail)
         raise self.ended
 

@@ -16,8 +16,8 @@ import torch
 from cv2 import flip
 
 from torchstone.dataflow import PipelineMigrator
-from torchstone.dataflow.export.ray_data import results_of
-from torchstone.dataflow.export.ray_script import ray_script
+from torchstone.dataflow.migration.export.ray_data import results_of
+from torchstone.dataflow.migration.export.ray_script import ray_script
 from torchstone.dataflow.plan import plan_from_data
 
 COUNT = 12

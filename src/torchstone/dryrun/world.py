@@ -45,11 +45,11 @@ from torchstone.dryrun.script.fakes.pickling import allow_pickling
 from torchstone.dryrun.script.fakes.uninitialized import convert_uninitialized, fake_uninitialized
 from torchstone.dryrun.script.forks import Forks, Sink
 from torchstone.dryrun.script.process_groups import follow_process_groups
-from torchstone.dryrun.script.session import EndOfRun, Session
-from torchstone.dryrun.script.settings import ScriptSettings
 from torchstone.dryrun.script.trials import Trials
 from torchstone.dryrun.script.walls.guards import guard
 from torchstone.dryrun.script.walls.overlay import Overlay, keep_writes
+from torchstone.dryrun.session import EndOfRun, Session
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.dryrun.shapes.hazards import Hazards
 from torchstone.observe.compat.backends import FAKE_DEVICE, register_fake_device
 from torchstone.observe.compat.modes import DisableTorchFunction, disable_modes
@@ -71,7 +71,7 @@ def run_program(
     world = prepare(session, sink)
     if attach is not None:
         attach(world)
-    session.leave = lambda: _leave(world)
+    session.answer(replace(session.asks, leave=lambda: _leave(world)))
     try:
         with world.calls, world.answers:
             program(world)
@@ -133,7 +133,6 @@ def prepare(session: Session, sink: Sink) -> World:
     torch.set_num_threads(1)  # a thread pool does not survive a fork
     calls = Calls(session)
     forks = Forks(session, sink)
-    session.choose = forks.choose
     calls.repair = Trials(session, forks).repair
     hazards = Hazards(session)
     calls.checks.append(hazards.check)
@@ -144,8 +143,6 @@ def prepare(session: Session, sink: Sink) -> World:
     calls.handlers[torch.Tensor.data.__get__] = cut.cut_by_data  # type: ignore[attr-defined]
     cut.start()
     rows.start()
-    session.on_rows = rows.used
-    session.late_hazards = lambda: (*cut.hazards(), *rows.hazards())
     if settings.real_parameters:
         session.note("real-parameters")
     else:
@@ -176,7 +173,9 @@ def prepare(session: Session, sink: Sink) -> World:
     if settings.scratch:
         overlay = None if settings.allow_write else keep_writes(settings.scratch)
         if overlay is not None:
-            session.unfound, session.looked_for = overlay.unfound, overlay.looked_for
+            session.answer(
+                replace(session.asks, unfound=overlay.unfound, looked_for=overlay.looked_for)
+            )
         guard(session)
         if not settings.confined and not settings.allow_write:
             session.note("unconfined")
@@ -188,9 +187,13 @@ def prepare(session: Session, sink: Sink) -> World:
     apply_supplies(settings.supplies, PROGRAM.is_own, session.used_stand_in, found)
     answers = Answers(session)
     calls.check_values = answers.known.check_function
-    session.value_of = answers.known.value_of
     copy_stale_tensors(session, calls, answers)
     memory = follow_memory(session, everywhere=settings.play_ranks or not settings.cuda)
+    session.answer(replace(
+        session.asks, choose=forks.choose, value_of=answers.known.value_of,
+        late_hazards=lambda: (*cut.hazards(), *rows.hazards()),
+        live_bytes=lambda: memory.live, peak_bytes=lambda: memory.peak,
+    ))  # fmt: skip
     answers.observers.append(memory.observe)
     return World(
         session, calls, answers, forks, overlay, memory, observe_functions(session), recorded
@@ -217,16 +220,16 @@ def quiet_torch() -> None:
 def finish(world: World, record: Record) -> Record:
     """The record with all that was gathered on the way."""
     session = world.session
-    if session.uniform_questions is not None and session.uniform_questions():
+    if session.asks.uniform_questions():
         session.note("local-questions")
-    replicas = session.replicas()
+    replicas = session.asks.replicas()
     hazards = tuple(
         replace(hazard, count=session.hazard_counts[key]) for key, hazard in session.hazards.items()
     )
     if record.ending in ("budget", "time"):
         record = replace(record, unreached=unreached_parts(session.settings.script, session.counts))
     if record.ending in ("end", "budget"):  # what was not done yet is no fault
-        hazards += session.late_hazards()
+        hazards += session.asks.late_hazards()
     return replace(
         record,
         path=session.path,

@@ -11,7 +11,7 @@ import pytest
 
 from torchstone.core.errors import InputError
 from torchstone.dataflow import PipelineMigrator
-from torchstone.dataflow.export.ray_data import RayOptions, pool_sizes
+from torchstone.dataflow.migration.export.ray_data import RayOptions, pool_sizes
 from torchstone.dataflow.plan import plan_from_data
 
 ROOT = Path(__file__).parents[3]
@@ -23,7 +23,7 @@ def test_results_are_those_of_the_local_run(tmp_path: Path) -> None:
     made = subprocess.run(MAKE, cwd=ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     python = made.stdout.strip().splitlines()[-1]
-    words = [python, "-m", "tests.dataflow.export.ray_checks", str(tmp_path)]
+    words = [python, "-m", "tests.dataflow.migration.export.ray_checks", str(tmp_path)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     pipelines = ("three", "one", "object", "tensors", "exported")

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchstone.dataflow.placement.profile import can_compile
+from torchstone.dataflow.device.profile import can_compile
 
 logger = logging.getLogger("migration")
 

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from torchstone.core.place import NOWHERE
-from torchstone.dryrun.script.settings import ScriptSettings
-from torchstone.dryrun.script.world import World
+from torchstone.dryrun.settings import ScriptSettings
 from torchstone.dryrun.shapes.history import remember
+from torchstone.dryrun.world import World
 from torchstone.observe.compat.backends import FAKE_DEVICE
 from torchstone.observe.compat.fakes import FakeTensorMode
 from torchstone.observe.compat.modes import DisableTorchFunction

@@ -14,8 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from torchstone.core.errors import InputError
 from torchstone.core.text import Text
+from torchstone.dataflow.migration.deferred.parcels import record, unpack
 from torchstone.dataflow.plan import MigrationPlan
 
 
@@ -53,23 +56,27 @@ def pool_sizes(plan: MigrationPlan, options: RayOptions, cpus: int) -> PoolSizes
 
 
 def ray_dataset(
-    plan: MigrationPlan, function: Callable[[Any], Any], items: Any, options: RayOptions
+    migrator_of: Callable[..., Any],
+    plan: MigrationPlan,
+    function: Callable[[Any], Any],
+    items: Any,
+    options: RayOptions,
 ) -> Any:
-    """A Ray dataset with a column `result`."""
+    """A Ray dataset with a column `result`; each actor makes a migrator of the plan."""
     ray_data = _ray_data()
     sizes = pool_sizes(plan, options, _cpus())
     dataset = items if hasattr(items, "map_batches") else _from_items(ray_data, items)
     data = plan.to_data()
     recorded = dataset.map_batches(
         RecordStage,
-        fn_constructor_args=(data, function, options.device),
+        fn_constructor_args=(migrator_of, data, function, options.device),
         batch_size=options.batch_size,
         compute=ray_data.ActorPoolStrategy(size=sizes.cpu),
         num_cpus=1,
     )
     return recorded.map_batches(
         ComputeStage,
-        fn_constructor_args=(data, options.device),
+        fn_constructor_args=(migrator_of, data, options.device),
         batch_size=options.batch_size,
         compute=ray_data.ActorPoolStrategy(size=sizes.device),
         # another share of a CPU than the first stage, so that Ray does not fuse the two
@@ -82,19 +89,17 @@ class RecordStage:
     """An actor of the CPU stage."""
 
     def __init__(
-        self, plan: dict[str, Any], function: Callable[[Any], Any], device: str | None
+        self,
+        migrator_of: Callable[..., Any],
+        plan: dict[str, Any],
+        function: Callable[[Any], Any],
+        device: str | None,
     ) -> None:
-        from torchstone.dataflow.migration import PipelineMigrator
-
         self._function = function
-        self._migrator = PipelineMigrator.from_plan(
-            plan, device=device, roots=(function,), records_only=True
-        )
+        self._migrator = migrator_of(plan, device=device, roots=(function,), records_only=True)
         self._migrator.apply()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        from torchstone.dataflow.migration.deferred.parcels import record
-
         results = [record(self._function, pickle.loads(item)) for item in batch["item"]]
         return {"result": [pickle.dumps(result) for result in results]}
 
@@ -102,15 +107,13 @@ class RecordStage:
 class ComputeStage:
     """An actor of the device stage. What it reads was written by the stage before it."""
 
-    def __init__(self, plan: dict[str, Any], device: str | None) -> None:
-        from torchstone.dataflow.migration import PipelineMigrator
-
-        self._migrator = PipelineMigrator.from_plan(plan, device=device)
+    def __init__(
+        self, migrator_of: Callable[..., Any], plan: dict[str, Any], device: str | None
+    ) -> None:
+        self._migrator = migrator_of(plan, device=device)
         self._migrator.apply()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        from torchstone.dataflow.migration.deferred.parcels import unpack
-
         results = unpack(self._migrator.session, [pickle.loads(item) for item in batch["result"]])
         return {"result": [pickle.dumps(result) for result in results]}
 
@@ -125,8 +128,6 @@ def _from_items(ray_data: Any, items: Sequence[Any]) -> Any:
 
 
 def _wants_gpu(plan: MigrationPlan, options: RayOptions) -> bool:
-    import torch
-
     names = [options.device] if options.device else list(plan.context_device_map.values())
     return any(name.startswith("cuda") for name in names) and torch.cuda.is_available()
 

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchstone.cost.counting.meta_mode import MetaMode
-from torchstone.cost.equal_layers.copied import (
+from torchstone.cost.counting.equal_layers.copied import (
     Argument,
     Copied,
     Disagreement,
@@ -25,7 +24,8 @@ from torchstone.cost.equal_layers.copied import (
     flowing,
     reference,
 )
-from torchstone.cost.equal_layers.layers import has_hooks, stacks
+from torchstone.cost.counting.equal_layers.layers import has_hooks, stacks
+from torchstone.cost.counting.meta_mode import MetaMode
 from torchstone.cost.records.books import Books
 from torchstone.cost.records.ledger import BACKWARD, FORWARD
 from torchstone.observe.compat.autograd import graph_task

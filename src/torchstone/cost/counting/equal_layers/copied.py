@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torchstone.cost.equal_layers.layers import Stack
+from torchstone.cost.counting.equal_layers.layers import Stack
 
 
 class Disagreement(Exception):  # noqa: N818  a reason to run again, not an error

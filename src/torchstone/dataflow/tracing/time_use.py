@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from torchstone.dataflow.graph.assemble import event_name
+from torchstone.dataflow.tracing.assemble import event_name
 from torchstone.dataflow.tracing.recorder import Event, UnrecordedCalls
 from torchstone.dataflow.tracing.sampling import Spot
 from torchstone.dataflow.tracing.sites import Site

@@ -1,0 +1,1 @@
+"""What a device does: its times, and how many kernels it starts."""
