@@ -41,6 +41,7 @@ def project(tmp_path: Path) -> Path:
         ("README.md", "python inner/main.py", Command("sub/inner/main.py", (), 1, "sub")),
         ("README.md", "python train.py -c [a yaml file] --n 2 --run <name of it>", Command("train.py", ("--n", "2"))),
         ("Makefile", "train:\n\tpython train.py --n 2", Command("train.py", ("--n", "2"))),
+        ("README.md", "python train.py -- n 2 --  lr=3", Command("train.py", ("--n", "2", "--lr=3"))),
         ("README.md", "./start --n 2", Command("start", ("--n", "2"))),
         ("README.md", "accelerate launch --num_processes 2 train.py", Command("train.py", (), 2)),
     ],

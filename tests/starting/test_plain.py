@@ -133,6 +133,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument('--train-json', default=None)
 parser.add_argument('--save-dir', default=None)
 parser.add_argument('--data', default='there')
+parser.add_argument('--resume-file', default=None)
 args = parser.parse_args([])
 open({opened})
 """

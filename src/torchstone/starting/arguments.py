@@ -20,6 +20,9 @@ _PATHS = re.compile(
     r"path|dir|root|data|file|folder|corpus|input|src|source|json|csv|vocab|dict|list$", re.I
 )
 _OUTPUTS = re.compile(r"out|save|log|exp|result|checkpoint|ckpt|name|tag|run", re.I)
+_LATER = re.compile(r"resume|restore|checkpoint|ckpt|pretrain|load|weight|init", re.I)
+"""Options that go on with what an earlier run has left."""
+_MADE = "made-data"
 _MODELS = re.compile(r"model|arch|backbone|tokenizer|base", re.I)
 _NUMBERS = {int: "2", float: "0.1", bool: "1"}
 _REQUIRED = "the following arguments are required"
@@ -63,9 +66,13 @@ def _of_paths() -> MissingArguments | None:
     for parser, given in _parsed:
         for action in parser._actions:
             name = action.dest
-            is_path = _PATHS.search(name) and not _OUTPUTS.search(name) and action.nargs is None
-            if is_path and action.option_strings and getattr(given, name, "") is None:
-                words += [action.option_strings[-1], f"made-data/{name}"]
+            is_read = _PATHS.search(name) and not _OUTPUTS.search(name) and not _LATER.search(name)
+            if not is_read or action.nargs is not None or not action.option_strings:
+                continue
+            if getattr(given, name, "") is None:
+                known = value_for(name, action.type, action.choices)
+                value = f"made-data/{name}" if known == _MADE else known
+                words += [action.option_strings[-1], value]
     said = "files that it reads are options without a default"
     return MissingArguments(said, tuple(words)) if words else None
 
@@ -115,7 +122,7 @@ def value_for(name: str, kind: Any, choices: Any) -> str:
     if _OUTPUTS.search(name) and not _MODELS.search(name):
         return "made-output"
     if _PATHS.search(name):
-        return "made-data"
+        return _MADE
     return "gpt2" if _MODELS.search(name) else "1"
 
 

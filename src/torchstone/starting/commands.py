@@ -179,6 +179,7 @@ def is_script(path: Path) -> bool:
 def _arguments(words: list[str]) -> tuple[str, ...]:
     """Up to the end of the command; what the reader is to fill in is left out with its option."""
     kept: list[str] = []
+    words = _with_dashes(words)
     for word in itertools.takewhile(lambda item: not _ENDS.fullmatch(item), words):
         is_option = word.startswith("-") and "=" not in word and "$" not in word
         if is_option or not _UNKNOWN.search(word):
@@ -186,3 +187,14 @@ def _arguments(words: list[str]) -> tuple[str, ...]:
         elif "=" not in word and kept and kept[-1].startswith("-") and "=" not in kept[-1]:
             kept.pop()
     return tuple(kept)
+
+
+def _with_dashes(words: list[str]) -> list[str]:
+    """`-- epochs 3` is meant to be `--epochs 3`: nothing that a script takes begins with two dashes alone."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--":
+            joined[-1] = f"--{word}"
+        else:
+            joined.append(word)
+    return [word for word in joined if word != "--"]
