@@ -20,6 +20,7 @@ from torchstone.starting.replacements.dataclass_fields import accept_changeable_
 from torchstone.starting.replacements.datasets import replace_dataset
 from torchstone.starting.replacements.keywords import drop_keyword
 from torchstone.starting.replacements.loaders import replace_loaders
+from torchstone.starting.replacements.older_torch import put_back
 from torchstone.starting.replacements.operators import declare_operators
 from torchstone.starting.replacements.plain_packages import put_plain
 from torchstone.starting.replacements.pretrained import replace_pretrained
@@ -38,6 +39,7 @@ from torchstone.starting.supplies import (
     MadeWeights,
     NameStandIn,
     OlderDataclasses,
+    OlderTorchBehaviour,
     OldName,
     PlainPackage,
     PretendedVersion,
@@ -68,6 +70,8 @@ def apply_supplies(
             _put_version(supply.module)
         elif isinstance(supply, PretendedVersion):
             setattr(importlib.import_module(supply.package), "__version__", supply.version)  # noqa: B010
+        elif isinstance(supply, OlderTorchBehaviour):
+            put_back(supply.what)
         elif isinstance(supply, OlderDataclasses):
             accept_changeable_defaults()
         elif isinstance(supply, PlainPackage):

@@ -27,8 +27,10 @@ from torchstone.starting.obstacles import (
     NoNetwork,
     Obstacle,
     OlderPython,
+    OlderTorch,
     OpenValues,
 )
+from torchstone.starting.replacements.older_torch import older_behaviour
 from torchstone.starting.stand_ins.values import ValueNeededError
 from torchstone.starting.versions import (
     is_installed,
@@ -150,6 +152,8 @@ def _of_one(error: BaseException, unfound: tuple[str, ...]) -> Obstacle | None:
         if _is_inside(error, subprocess.__file__):
             return MissingCommand(path)
         return MissingFile(path, error.errno == errno.ENOENT and _lists_folders(error))
+    if older := older_behaviour(error):
+        return OlderTorch(older)
     if isinstance(error, ValueError) and _OF_OLDER_PYTHON.search(_text(error)):
         return OlderPython(_text(error).partition(":")[0], platform.python_version())
     if _NO_SAMPLES.search(_text(error)) or _named(error, unfound):

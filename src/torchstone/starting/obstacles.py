@@ -139,6 +139,15 @@ class OlderPython:
 
 
 @dataclass(frozen=True, slots=True)
+class OlderTorch:
+    """Something that older versions of torch accept."""
+
+    kind: ClassVar[str] = "older-torch"
+    what: str
+    """The name of what is put back."""
+
+
+@dataclass(frozen=True, slots=True)
 class StatedVersion:
     """A version of a package on which the program insists, while another one is installed."""
 
@@ -222,6 +231,7 @@ Obstacle = (
     | OtherVersion
     | StatedVersion
     | OlderPython
+    | OlderTorch
     | MissingFile
     | EmptyData
     | NoNetwork

@@ -33,6 +33,7 @@ from torchstone.starting.obstacles import (
     NoTime,
     Obstacle,
     OlderPython,
+    OlderTorch,
     OpenValues,
     OtherKeyword,
     OtherModule,
@@ -55,6 +56,7 @@ from torchstone.starting.supplies import (
     MadeWeights,
     NameStandIn,
     OlderDataclasses,
+    OlderTorchBehaviour,
     OldName,
     PlainPackage,
     PretendedVersion,
@@ -124,6 +126,8 @@ class Repair:
                 return _name(obstacle)
             case OlderPython(what) if what.startswith("mutable default"):
                 return (OlderDataclasses(),)
+            case OlderTorch(what):
+                return (OlderTorchBehaviour(what),)
             case StatedVersion(package, version):
                 return (PretendedVersion(package, version),)
             case OtherKeyword(package, name, keyword):

@@ -109,6 +109,26 @@ class OlderDataclasses:
 
 
 @dataclass(frozen=True, slots=True)
+class OlderTorchBehaviour:
+    """What torch did by itself before it asked for it."""
+
+    kind: ClassVar[str] = "older-torch"
+    what: str
+
+    def say(self) -> Text:
+        return Text(
+            f"{_OLDER_TORCH[self.what][0]}, as in older versions of torch",
+            f"{_OLDER_TORCH[self.what][1]}（torch 旧版本的行为）",
+        )
+
+
+_OLDER_TORCH = {
+    "stft": ("torch.stft gives real numbers by default", "torch.stft 默认返回实数"),
+    "verbose": ("schedules take `verbose`", "学习率调度接受 `verbose`"),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class PlainPackage:
     """A plain implementation of a package that is not to be had, or cannot be loaded here."""
 
@@ -347,6 +367,7 @@ Supply = (
     | PretendedVersion
     | MadeVersion
     | OlderDataclasses
+    | OlderTorchBehaviour
     | NameStandIn
     | PlainPackage
     | DroppedKeyword

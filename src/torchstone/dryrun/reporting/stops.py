@@ -49,6 +49,10 @@ _CLOSE = {
         "run it with the environment of the project: --python PATH",
         "请使用项目自己的环境运行：--python PATH",
     ),
+    "older-torch": Text(
+        "run it with the environment of the project: --python PATH",
+        "请使用项目自己的环境运行：--python PATH",
+    ),
     "older-python": Text(
         "run it with the environment of the project: --python PATH",
         "请使用项目自己的环境运行：--python PATH",
@@ -135,6 +139,10 @@ _SAYS = {
     "stated-version": Text(
         "the program insists on another version of {package} than {installed}",
         "程序要求的 {package} 版本与已安装的 {installed} 不同",
+    ),
+    "older-torch": Text(
+        "the program is written for an older torch ({message})",
+        "程序是为旧版 torch 编写的（{message}）",
     ),
     "older-python": Text(
         "the program is written for an older Python ({message})",
@@ -234,7 +242,8 @@ def gaps_of(record: Record, output: str = "") -> list[Gap]:
         found.append(_exited(record, output))
     if record.ending == "time":
         found.append(_out_of_time(record))
-    if not found and record.stop is None and not record.progress.operators:
+    ended = record.ending in ("end", "exit") and record.stop is None
+    if not found and ended and not record.progress.operators:
         found.append(_no_operators())
     if "unconfined" in record.notes:
         found.append(_unconfined())
