@@ -42,6 +42,29 @@ CASES = {
             """,
         ),
     ),
+    "state copied in full": Case(
+        "EX105",
+        """
+        import copy
+
+        class Best:
+            def keep(self, model):
+                self.state = copy.copy(model.state_dict())
+
+        model.load_state_dict(best.state)  # here
+        """,
+        (
+            """
+            import copy
+
+            class Best:
+                def keep(self, model):
+                    self.state = copy.deepcopy(model.state_dict())
+
+            model.load_state_dict(best.state)  # here
+            """,
+        ),
+    ),
     "gradients cleared after the step": Case(
         "EX102",
         """
