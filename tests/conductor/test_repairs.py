@@ -296,6 +296,23 @@ CASES = {
             """,
         ),
     ),
+    "buffers of an average": Case(
+        "EX108",
+        """
+        def update(self, model):  # here
+            for a, p in zip(self.module.parameters(), model.parameters()):
+                a.lerp_(p, 0.1)
+        """,
+        (
+            """
+            def update(self, model):  # here
+                for a, p in zip(self.module.parameters(), model.parameters()):
+                    a.lerp_(p, 0.1)
+                for kept, new in zip(self.module.buffers(), model.buffers()):
+                    kept.copy_(new)
+            """,
+        ),
+    ),
     "share of a lerp": Case(
         "EX127",
         """
