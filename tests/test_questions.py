@@ -159,7 +159,7 @@ def test_4_is_my_ddp_script_right(ask, tmp_path: Path, lang: str) -> None:
     (tmp_path / "ddp.py").write_text(DDP)
     code, said = ask("check", "ddp.py", "--lang", lang, "--no-cache")
     assert code == 1
-    first_screen(said, "[HIGH] `dist.barrier()`", "rank == 0")
+    first_screen(said, "[MEDIUM] `dist.barrier()`", "rank == 0")
     code, said = ask("dryrun", "ddp.py", "--lang", lang)
     assert code == 1
     first_screen(said, "ddp.py:9", "torchrun")

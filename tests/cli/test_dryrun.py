@@ -42,3 +42,12 @@ def test_help_says_that_the_script_is_run(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         run(["dryrun", "--help"])
     assert "RUNS" in capsys.readouterr().out
+
+
+def test_a_program_without_torch_gets_no_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("print(1)\n")
+    assert run(["dryrun", "a.py"]) == 0
+    assert capsys.readouterr().out.startswith("! Nothing was looked at: no operator of torch")

@@ -6,15 +6,14 @@ from torchstone.core import pictures
 from torchstone.core.answer import Answer, Tile
 from torchstone.core.evidence import Diff, Snippet
 from torchstone.core.finding import Severity
-from torchstone.core.pictures import Evidence, Mark, Series, Wait
+from torchstone.core.pictures import Evidence, Mark, Series, Table, Wait
 from torchstone.core.quantity import human
 from torchstone.core.report import Report
 from torchstone.core.text import Text, words
 from torchstone.dryrun import rules
 from torchstone.dryrun.ranks_record import Lane, RankFault, RanksRecord
-from torchstone.dryrun.reporting.progress import NOT_REACHED
+from torchstone.dryrun.reporting.progress import NOT_REACHED, OPERATORS
 from torchstone.dryrun.reporting.side_effects import SIDE_EFFECTS
-from torchstone.dryrun.reporting.stops import NO_OPERATORS
 from torchstone.render.order import worst_first
 
 _LANES, _BEFORE, _AFTER = 12, 8, 4
@@ -88,14 +87,14 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         place = str(first.location)
         headline = Text(f"{head.en} {place}: {first.message('en')}", f"{head.zh} {place}：{first.message('zh')}")  # fmt: skip
         state = "bad" if first.severity is Severity.HIGH else "warning"
-    elif any(gap.reason.id == NO_OPERATORS for gap in report.gaps):
+    elif failed:
+        headline = Text("Stopped before it could be judged", "在得出结论之前停止")
+        state = "warning"
+    elif not _operators(report):
         headline = Text(
             "Nothing was looked at: no operator of torch was run",
             "未检查任何内容：没有运行 torch 算子",
         )
-        state = "warning"
-    elif failed:
-        headline = Text("Stopped before it could be judged", "在得出结论之前停止")
         state = "warning"
     elif unreached := _unreached(report):
         headline, state = unreached, "warning"
@@ -112,6 +111,14 @@ def _answer(report: Report, more: tuple[Evidence, ...]) -> Answer:
         pictures=(*more, *source[:2], *_memory_curve(report)),
         assumptions=_assumptions(report),
     )
+
+
+def _operators(report: Report) -> int:
+    """How many the program ran; of played ranks, where they are not counted, more than none."""
+    steps = next((item for item in report.measures if item.name == "optimizer_steps"), None)
+    tables = [item for item in steps.evidence if isinstance(item, Table)] if steps else []
+    counts = [row[1] for table in tables for row in table.rows if row[0] == OPERATORS]
+    return int(counts[0]) if counts and isinstance(counts[0], int) else 1
 
 
 def _unreached(report: Report) -> Text | None:

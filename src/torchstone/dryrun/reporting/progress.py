@@ -26,6 +26,7 @@ def measures_of(records: tuple[Record, ...]) -> tuple[Measure, ...]:
 
 
 NOT_REACHED = "not_reached"
+OPERATORS = Text("operators", "算子")
 _PARTS = {
     "evaluation": Text("evaluation", "评估"),
     "saving": Text("saving a checkpoint", "保存检查点"),
@@ -120,7 +121,7 @@ def _progress(record: Record) -> Measure:
         (Text("remainder batches", "余数批次"), done.remainder_batches),
         (Text("saves", "保存"), done.saves),
         (Text("loads", "加载"), done.loads),
-        (Text("operators", "算子"), done.operators),
+        (OPERATORS, done.operators),
     )
     return Measure(
         "optimizer_steps",

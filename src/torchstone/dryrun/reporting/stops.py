@@ -242,29 +242,11 @@ def gaps_of(record: Record, output: str = "") -> list[Gap]:
         found.append(_exited(record, output))
     if record.ending == "time":
         found.append(_out_of_time(record))
-    ended = record.ending in ("end", "exit") and record.stop is None
-    if not found and ended and not record.progress.operators:
-        found.append(_no_operators())
     if "unconfined" in record.notes:
         found.append(_unconfined())
     if "open-network" in record.notes:
         found.append(_open_network())
     return found
-
-
-NO_OPERATORS = "stop-no-operators"
-
-
-def _no_operators() -> Gap:
-    """A program that ends before it computes anything was not looked at."""
-    text = Text(
-        "the program ended without running any operator of torch",
-        "程序结束时没有运行任何 torch 算子",
-    )
-    close = _CLOSE["missing-arguments"]
-    return Gap(
-        "script", Message(NO_OPERATORS, text), close.en, failed=True, tool=TOOL, close_zh=close.zh
-    )
 
 
 def _stopped(record: Record, stop: Stop) -> Gap:
