@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from torchstone.dryrun.harness import HarnessError
 from torchstone.dryrun.ranks.play import play
 from torchstone.dryrun.ranks.tell import summary
 from torchstone.dryrun.reporting.ranks.report import report_on
@@ -21,7 +22,7 @@ def expect_same_collectives(
     max_seconds: float = 60.0,
 ) -> None:
     """Call `function(*args)` on every rank of a job, with fake parameters and no GPU; AssertionError
-    with both sides when the ranks do not communicate alike. RANK, WORLD_SIZE and LOCAL_RANK are set
+    with both sides when the ranks do not communicate alike, HarnessError when they could not be played. RANK, WORLD_SIZE and LOCAL_RANK are set
     as a launcher sets them."""
     settings = ScriptSettings(
         world_size=world_size,
@@ -39,6 +40,11 @@ def expect_same_collectives(
         torch.set_num_threads(threads)
     name = getattr(function, "__qualname__", "function")
     report = report_on(name, summary(settings, ranks, played))
+    if not report.findings and (stopped := [gap for gap in report.gaps if gap.failed]):
+        said = "; ".join(gap.reason.say("en") for gap in stopped)
+        raise HarnessError(
+            f"{name} was not played to its end, so that nothing is known of it: {said}"
+        )
     if report.findings:
         raise AssertionError("\n".join(_lines(report.to("text", width=0))))
 
