@@ -17,8 +17,8 @@ OTHER = ProbeRule(
     Severity.HIGH,
     "wrong result",
     Text(
-        "a loss is given probabilities, or values that are no logarithms of any",
-        "损失函数得到的是概率，或并非概率对数的值",
+        "a loss is given probabilities, or values that are not log-probabilities",
+        "损失函数得到的是概率，或不是对数概率的值",
     ),
     Text(
         "the loss is a number and may go down, but it is not the loss that was meant: gradients are small or wrong",

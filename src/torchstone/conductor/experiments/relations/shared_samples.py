@@ -34,7 +34,7 @@ RULES = (SHARED,)
 _SHARE = 0.02
 _BY_CHANCE = 0.15
 """Of the evaluated samples: fewer equal ones are seen in small made-up data whose parts were drawn apart (2 % and
-10 % in two healthy projects), and are a remark."""
+10 % in two healthy projects), and are reported as a remark."""
 """Of the evaluated samples; a few equal rows are chance in small integer data."""
 _DUPLICATES = 0.05
 """Where so many training samples are equal to each other, equal rows mean nothing."""
